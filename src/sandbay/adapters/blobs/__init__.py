@@ -1,0 +1,4 @@
+"""The blobs port: where an installation keeps the bytes of manifests, configurations and layers.
+
+May import engine, ports and domain.
+"""

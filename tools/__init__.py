@@ -1,0 +1,1 @@
+"""What ./dev calls. Only the standard library: it runs before anything is installed."""

@@ -1,0 +1,87 @@
+"""The subcommands of ./dev. Each sets up first what it needs, so each may be the first one."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from tools import checks, locks
+from tools.machine import PYTHON, ROOT, CannotContinueError, as_root, is_root, run, say
+from tools.setup import setup
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one subcommand and return its exit code."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.command not in _PASS_ON:
+        parser.error(f"{options.command} does not take {' '.join(rest)}")
+    try:
+        return _COMMANDS[options.command](options, rest)
+    except CannotContinueError as problem:
+        say(f"dev: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _setup(_options: argparse.Namespace, _rest: list[str]) -> int:
+    setup(quiet=False)
+    return 0
+
+
+def _quickstart(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run(as_root([PYTHON, ROOT / "tools" / "quickstart.py", *rest], why="Running sandboxes"))
+
+
+def _test(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    command = [str(PYTHON), "-m", "pytest", *rest]
+    if is_root():
+        return run(command)
+    return run(as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))
+
+
+def _check(options: argparse.Namespace, _rest: list[str]) -> int:
+    setup(quiet=True)
+    return checks.check(options.only)
+
+
+def _lock(options: argparse.Namespace, _rest: list[str]) -> int:
+    setup(quiet=True)
+    locks.lock(upgrade=options.upgrade)
+    setup(quiet=True)
+    return 0
+
+
+def _openapi(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, ROOT / "tools" / "openapi.py", *rest])
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
+    "setup": _setup,
+    "quickstart": _quickstart,
+    "test": _test,
+    "check": _check,
+    "lock": _lock,
+    "openapi": _openapi,
+}
+# These hand what they do not know to the program that they call.
+_PASS_ON = ("quickstart", "test", "openapi")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./dev",
+        description="The front door of this repository. Every command first installs what it misses.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("setup", help="install system programs and Python packages, as far as missing")
+    commands.add_parser("quickstart", help="build two images and run a sandbox on each (--exit: then stop)")
+    commands.add_parser("test", help="run the tests; takes pytest's arguments", add_help=False)
+    check = commands.add_parser("check", help="run everything that judges the code without running it")
+    check.add_argument("only", nargs="*", metavar="NAME", help="only these: " + ", ".join(checks.names()))
+    lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")
+    lock.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
+    commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)")
+    return parser

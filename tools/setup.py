@@ -1,0 +1,100 @@
+"""./dev setup: what is missing is installed, what is there is left alone."""
+
+import dataclasses
+import hashlib
+import pathlib
+import shutil
+import sys
+
+from tools.machine import (
+    PYTHON,
+    ROOT,
+    SYSTEM_PATH,
+    UV,
+    VENV,
+    CannotContinueError,
+    Part,
+    as_root,
+    must_run,
+    say,
+    suitable_python,
+)
+
+LOCK = ROOT / "requirements" / "dev.txt"
+UV_LOCK = ROOT / "requirements" / "uv.txt"
+SYSTEM_LIST = ROOT / "requirements" / "system.txt"
+_STAMP = VENV / "sandbay-setup"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SystemPackage:
+    """One line of requirements/system.txt."""
+
+    name: str
+    sign: str
+    why: str
+
+    def is_installed(self) -> bool:
+        """Look for the program, or for a path that matches when the sign starts with a slash."""
+        if self.sign.startswith("/"):
+            return any(pathlib.Path("/").glob(self.sign.lstrip("/")))
+        return shutil.which(self.sign, path=SYSTEM_PATH) is not None
+
+
+def system_packages() -> list[SystemPackage]:
+    """Read requirements/system.txt."""
+    lines = (line.strip() for line in SYSTEM_LIST.read_text().splitlines())
+    rows = (line.split("|") for line in lines if line and not line.startswith("#"))
+    return [SystemPackage(*(cell.strip() for cell in row)) for row in rows]
+
+
+def setup(*, quiet: bool) -> None:
+    """Make this checkout usable. Quick, and silent with `quiet`, when everything is there."""
+    missing = [package for package in system_packages() if not package.is_installed()]
+    if missing:
+        _install_system(missing)
+    wanted = _fingerprint()
+    if _STAMP.exists() and _STAMP.read_text() == wanted and PYTHON.exists():
+        if not quiet:
+            say("Everything is in place. The command line is .venv/bin/sandbay.")
+        return
+    _make_environment()
+    _STAMP.write_text(wanted)
+    say("Ready. The command line is .venv/bin/sandbay.")
+
+
+def _install_system(missing: list[SystemPackage]) -> None:
+    if shutil.which("apt-get") is None:
+        listed = ", ".join(package.name for package in missing)
+        raise CannotContinueError(f"There is no apt-get here; please install by hand: {listed}.")
+    say("Installing system programs with apt:")
+    for package in missing:
+        say(f"  {package.name}: {package.why}")
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
+    must_run(as_root([*apt, "update"], why="Installing them"), doing="apt-get update")
+    names = [package.name for package in missing]
+    install = [*apt, "install", "--yes", "--no-install-recommends", *names]
+    must_run(as_root(install, why="Installing them"), doing="apt-get install")
+    still = [package.name for package in missing if not package.is_installed()]
+    if still:
+        raise CannotContinueError(f"Installed, but not found afterwards: {', '.join(still)}.")
+
+
+def _make_environment() -> None:
+    if not (PYTHON.exists() and UV.exists()):
+        say("Making .venv and putting uv into it.")
+        must_run([suitable_python(), "-m", "venv", "--clear", VENV], doing="Making .venv")
+        pip: list[Part] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+        must_run([*pip, "--no-deps", "--require-hashes", "-r", UV_LOCK], doing="Installing uv")
+    say("Installing the locked Python packages.")
+    uv: list[Part] = [UV, "--quiet", "pip"]
+    must_run([*uv, "sync", "--require-hashes", LOCK, "--python", PYTHON], doing="Installing packages")
+    editable: list[Part] = [*uv, "install", "--no-deps", "--no-build-isolation", "--python", PYTHON, "--editable", "."]
+    must_run(editable, doing="Installing sandbay itself")
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256(f"{sys.platform} {ROOT}".encode())
+    for path in (LOCK, UV_LOCK, ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
