@@ -1,0 +1,68 @@
+"""An allocation: one lease of compute on a node for a Session. Open until closed; never two open at once.
+
+reserved ─start▶ starting ─booted▶ running ─stop, exit or fault▶ stopping ─gone▶ closed
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sandbay.domain.declaration import Network
+from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.ids import AllocationId, FrozenId, NodeId, SessionId
+from sandbay.domain.release import Fault
+
+
+class AllocationState(StrEnum):
+    """CLOSED is the only state in which nothing of it is left on the node."""
+
+    RESERVED = "reserved"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Core's record. It carries the frozen release's id and digest, which never change."""
+
+    id: AllocationId
+    session: SessionId
+    node: NodeId
+    pool: str
+    frozen: FrozenId
+    frozen_digest: str
+    state: AllocationState = AllocationState.RESERVED
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Everything a node is told to run one allocation: the frozen identity leaves no choice to it."""
+
+    allocation: AllocationId
+    session: SessionId
+    frozen: FrozenRelease
+    size: SandboxSize
+    network: Network = Network.DISABLED
+    env: Mapping[str, str] | None = None
+
+
+class Presence(StrEnum):
+    """What a provider sees of an allocation. UNKNOWN is not "no"."""
+
+    RUNNING = "running"
+    EXITED = "exited"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Booted:
+    """What the running thing itself says it was booted from, and its first process as the host sees it."""
+
+    artifacts: Mapping[str, str]
+    host_pid: int
+    runtime: str

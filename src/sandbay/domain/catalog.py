@@ -1,0 +1,76 @@
+"""The catalog: images, their channels, and the view of them that a decision looks at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from sandbay.domain.ids import ImageId, ReleaseId
+from sandbay.domain.release import Release, ReleaseStatus
+
+
+class ImageState(StrEnum):
+    """active → deprecated → retired, and back."""
+
+    ACTIVE = "active"
+    DEPRECATED = "deprecated"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A named, installation-wide entry. The name never changes."""
+
+    id: ImageId
+    name: str
+    created_at: datetime
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    state: ImageState = ImageState.ACTIVE
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A named pointer to a release number of one image."""
+
+    image: ImageId
+    name: str
+    number: int
+    revision: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseEntry:
+    """A release and where it stands."""
+
+    release: Release
+    status: ReleaseStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ImageEntry:
+    """An image with its releases by number and its channels by name."""
+
+    image: Image
+    releases: Mapping[int, ReleaseEntry] = field(default_factory=dict)
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogView:
+    """What the path can name, already loaded; it looks nothing up by itself."""
+
+    entries: tuple[ImageEntry, ...] = ()
+
+    def image(self, name_or_id: str) -> ImageEntry | None:
+        """The image with this name or id."""
+        return next((e for e in self.entries if name_or_id in (e.image.name, e.image.id)), None)
+
+    def owner_of(self, release: ReleaseId) -> tuple[ImageEntry, int] | None:
+        """The image and number of the release with this id."""
+        for entry in self.entries:
+            for number, held in entry.releases.items():
+                if held.release.id == release:
+                    return entry, number
+        return None

@@ -1,0 +1,181 @@
+"""What runs sandboxes, as a node sees it. `tests/contracts/provider_suite.py` is this contract, executable.
+
+Contract: an image that is not here is `image_absent_on_node`, never a pull at create and never another
+image. An unknown outcome is not "no": ownership is kept and looked at again. Everything made carries the
+installation's label; what does not is never touched. `prepare`, `create`, `destroy`, `remove` may be repeated.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO, Protocol
+
+from sandbay.domain.allocation import Booted, Order, Presence
+from sandbay.domain.command import Command
+from sandbay.domain.declaration import Declaration
+from sandbay.domain.ids import AllocationId
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ContentKey, Variant
+
+
+class Phase(StrEnum):
+    """What a prepare is doing."""
+
+    FETCH = "fetch"
+    UNPACK = "unpack"
+    COMMIT = "commit"
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareProgress:
+    """Bytes of the image's blobs: done, and in all."""
+
+    phase: Phase
+    bytes_done: int
+    bytes_total: int
+
+
+Progress = Callable[[PrepareProgress], None]
+
+
+class Stream(StrEnum):
+    """Where a chunk of output came from."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+Emit = Callable[[Stream, bytes], None]
+"""Takes each chunk of output, in order per stream. When it raises, the command's whole tree is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a command ended: its exit code, 128+n for signal n, 126, 127; or it was stopped at its time-out."""
+
+    code: int
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a host has or lacks. `fatal` means that nothing can run without it."""
+
+    name: str
+    ok: bool
+    says: str
+    reason: Reason | None = None
+    fatal: bool = True
+
+
+class FileKind(StrEnum):
+    """What is at a path."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """Names are text, undecodable bytes as surrogate escapes. Size in bytes, mtime in seconds."""
+
+    name: str
+    kind: FileKind
+    size: int
+    mode: int
+    uid: int
+    gid: int
+    mtime: float
+    target: str | None = None
+
+
+class Files(Protocol):
+    """The files of one running sandbox. Relative paths start at /workspace; none leaves the sandbox's root.
+
+    Refuses with `path_not_found`, `path_invalid`, `limit_exceeded`, `no_space`.
+    """
+
+    def stat(self, path: str) -> FileEntry:
+        """What is at a path, links not followed at its end."""
+
+    def list(self, path: str) -> Sequence[FileEntry]:
+        """The entries of a folder, by name."""
+
+    def read(self, path: str) -> BinaryIO:
+        """A regular file's bytes."""
+
+    def write(self, path: str, chunks: Iterable[bytes], mode: int | None = None) -> None:
+        """Replace a file in one step; missing parents are made. Owned by the image's user."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and its missing parents."""
+
+    def move(self, source: str, target: str) -> None:
+        """Rename within the sandbox."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, a link, or a folder with all below it."""
+
+
+class Provider(Protocol):
+    """One kind of provider with one runtime on one host."""
+
+    @property
+    def declaration(self) -> Declaration:
+        """What this provider can do here."""
+
+    def check(self) -> Sequence[Finding]:
+        """Is this host fit? Each probe has a time limit."""
+
+    def prepare(self, variant: Variant, progress: Progress) -> None:
+        """Fetch, verify, unpack, commit. Idempotent and resumable; concurrent calls join.
+
+        Refuses with reasons of the groups content, transfer, room, or `host_unfit`.
+        """
+
+    def probe(self, variant: Variant) -> None:
+        """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start."""
+
+    def held(self) -> Sequence[ContentKey]:
+        """What is here whole, by commit record."""
+
+    def create(self, order: Order) -> Booted:
+        """Start an allocation; returns when a no-op exec has succeeded. Repeating it returns the same sandbox.
+
+        Refuses with `image_absent_on_node`, `start_failed`, `network_unsupported`, `resource_unsupported`.
+        """
+
+    def booted(self, allocation: AllocationId) -> Booted:
+        """The identity read back from the running thing. Refuses with `not_running`."""
+
+    def presence(self, allocation: AllocationId) -> Presence:
+        """What is there of it now."""
+
+    def exec(
+        self,
+        allocation: AllocationId,
+        command: Command,
+        *,
+        stdin: Iterable[bytes] = (),
+        emit: Emit,
+        cancel: threading.Event | None = None,
+    ) -> Exit:
+        """Run a command to its end, in the calling thread. Setting `cancel` kills its whole tree.
+
+        Refuses with `not_running`, `user_not_found`, `no_command`, `no_shell`, `invalid_workdir`.
+        """
+
+    def files(self, allocation: AllocationId) -> Files:
+        """The sandbox's files. Refuses with `not_running`."""
+
+    def destroy(self, allocation: AllocationId) -> None:
+        """End it and free everything of it. An unknown allocation is fine."""
+
+    def list_allocations(self) -> Sequence[AllocationId]:
+        """What of this installation is here, running or in pieces; for adoption after a crash."""
+
+    def remove(self, key: ContentKey) -> None:
+        """Drop the variant's bytes that nothing else shares. Refuses with `in_use` while an allocation has it."""
