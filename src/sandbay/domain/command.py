@@ -93,12 +93,12 @@ def find_user(spec: str, passwd: bytes, group: bytes) -> User | Refusal:
     if colon and where:
         gid = _group(where, groups)
         return _no_user(spec) if gid is None else User(user.uid, gid, (), user.home, user.name)
-    extra = tuple(
+    extra = dict.fromkeys(
         gid
         for row in groups
         if (gid := _number(row[2])) is not None and user.name in row[3].split(",") and gid != user.gid
     )
-    return User(user.uid, user.gid, extra, user.home, user.name)
+    return User(user.uid, user.gid, tuple(extra), user.home, user.name)
 
 
 def _no_user(spec: str) -> Refusal:
@@ -111,7 +111,7 @@ def _no_user(spec: str) -> Refusal:
 
 
 def _rows(text: bytes, fields: int) -> Iterable[list[str]]:
-    for line in text.decode("utf-8", "surrogateescape").splitlines():
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):  # what libc takes for an end of line, no more
         row = line.split(":")
         if len(row) >= fields:
             yield row
@@ -121,10 +121,9 @@ def _user(who: str, rows: list[list[str]]) -> User | None:
     number = _number(who)
     for name, _, uid_text, gid_text, _, home, *_ in rows:
         uid, gid = _number(uid_text), _number(gid_text)
-        if uid is None or gid is None:
-            continue
-        if (number is None and name == who) or uid == number:
-            return User(uid, gid, (), home or "/", name)
+        if (number is None and name == who) or (number is not None and uid == number):
+            # The first entry decides. Ids that no range maps are a refusal, never another entry or group 0.
+            return None if uid is None or gid is None else User(uid, gid, (), home or "/", name)
     if number is not None:
         return User(number, 0)
     return User(0, 0, (), "/root", "root") if who == "root" else None

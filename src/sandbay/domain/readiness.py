@@ -7,7 +7,7 @@
     evicting ─wanted▶ finishes, then queued        evicting ─broke▶ failed
 
 The node's agent sends wanted, unwanted, slot, fetched, proved, broke, retry, removed, lost; Core sends
-`drop` (the grant that ends a pin). Every cell of the table is decided here; what is not in the table
+`drop` (the grant that ends a pin). A report or a grant that speaks of another attempt changes nothing. Every cell of the table is decided here; what is not in the table
 changes nothing and says so.
 """
 
@@ -94,14 +94,14 @@ MOVES: dict[tuple[ReadinessState, ReadinessEvent], ReadinessState] = {
     (_S.FAILED, _E.RETRY): _S.QUEUED,
 }
 
-_BY_REPORT = {_E.FETCHED, _E.PROVED, _E.BROKE, _E.REMOVED, _E.LOST}
+_OF_ONE_ATTEMPT = {_E.FETCHED, _E.PROVED, _E.BROKE, _E.REMOVED, _E.LOST, _E.DROP}
 
 
 def advance(
     now: Readiness, event: ReadinessEvent, *, attempt: int, fault: Fault | None = None, retry_at: datetime | None = None
 ) -> Readiness | Unmoved:
     """The next readiness, or why the event cannot apply. `attempt` is the one the event speaks of."""
-    if event in _BY_REPORT and attempt != now.attempt:
+    if event in _OF_ONE_ATTEMPT and attempt != now.attempt:
         return Unmoved(f"about attempt {attempt}, but attempt {now.attempt} is current")
     state = MOVES.get((now.state, event))
     if state is None:
