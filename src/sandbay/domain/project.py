@@ -1,0 +1,42 @@
+"""Projects, and the keys that reach them. A key is stored hashed; its secret is shown once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sandbay.domain.ids import KeyId, ProjectId
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The tenant. `runtime_image_id` is its standing preference, None when silent."""
+
+    id: ProjectId
+    name: str
+    created_at: datetime
+    runtime_image_id: str | None = None
+    revision: int = 1
+
+
+class KeyKind(StrEnum):
+    """Credentials of one kind work nowhere else."""
+
+    ADMINISTRATOR = "administrator"
+    PROJECT = "project"
+
+
+KEY_PREFIXES = {KeyKind.ADMINISTRATOR: "sba_", KeyKind.PROJECT: "sbp_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`hash` is SHA-256 of the secret, which has 128 bits of its own and needs no salt."""
+
+    id: KeyId
+    kind: KeyKind
+    name: str
+    principal: str
+    hash: str
+    created_at: datetime
+    project: ProjectId | None = None
+    revoked_at: datetime | None = None

@@ -1,0 +1,72 @@
+"""A Session: one sandbox and its workspace, from admission to its end.
+
+    create ─placed▶ starting ─booted▶ running ─delete▶ ending ─gone▶ ended
+    create ─nothing ready or free, caller waits▶ waiting ─placed▶ starting
+    waiting ─time up▶ failed      starting, running ─fault▶ failed
+    waiting, starting ─delete▶ ending ─gone▶ ended
+
+Deciding the node and reserving it is one transaction, so there is no state between "no node yet" and
+`starting`. WAITING and ENDING are Core's to move on, STARTING and RUNNING are the node's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from sandbay.domain.declaration import Network
+from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.ids import FrozenId, ProjectId, SessionId
+from sandbay.domain.release import Fault
+
+
+class SessionState(StrEnum):
+    """ENDED and FAILED are final."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    ENDING = "ending"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+SESSION_MOVES: Mapping[SessionState, frozenset[SessionState]] = {
+    SessionState.WAITING: frozenset({SessionState.STARTING, SessionState.ENDING, SessionState.FAILED}),
+    SessionState.STARTING: frozenset({SessionState.RUNNING, SessionState.ENDING, SessionState.FAILED}),
+    SessionState.RUNNING: frozenset({SessionState.ENDING, SessionState.FAILED}),
+    SessionState.ENDING: frozenset({SessionState.ENDED}),
+    SessionState.ENDED: frozenset(),
+    SessionState.FAILED: frozenset(),
+}
+
+FINAL = frozenset({SessionState.ENDED, SessionState.FAILED})
+
+
+class WaitingFor(StrEnum):
+    """Why a Session has no node yet."""
+
+    IMAGE = "image"
+    CAPACITY = "capacity"
+
+
+@dataclass(frozen=True)
+class Session:
+    """The frozen release's id and digest never change; the rest moves by `SESSION_MOVES`."""
+
+    id: SessionId
+    project: ProjectId
+    frozen: FrozenId
+    frozen_digest: str
+    state: SessionState
+    created_at: datetime
+    principal: str
+    network: Network = Network.DISABLED
+    resources: SandboxSize = field(default_factory=SandboxSize)
+    env: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    waiting_for: WaitingFor | None = None
+    wait_until: datetime | None = None
+    fault: Fault | None = None
+    ended_at: datetime | None = None
+    revision: int = 1

@@ -1,0 +1,210 @@
+"""Step 1. Turn what the levels say into exactly one variant of one release, or into one named refusal.
+
+`resolve` is handed the catalog and the deployment's declarations, nothing else. It cannot see nodes (an
+import contract forbids it), so "not downloaded yet" can never become "use another one". The first level
+that speaks decides; the first check that fails is the answer; nothing falls through to another candidate.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sandbay.domain.catalog import CatalogView, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.deployment import Deployment
+from sandbay.domain.errors import Refusal
+from sandbay.domain.platform import Platform
+from sandbay.domain.reasons import Reason
+from sandbay.domain.reference import (
+    DEFAULT,
+    STABLE,
+    ByChannel,
+    ByDigest,
+    ByNumber,
+    ImageReference,
+    Malformed,
+    OfDefault,
+    OfImage,
+    OfRelease,
+    parse_image,
+)
+from sandbay.domain.release import Release, ReleaseState, Variant
+from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
+
+_IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Exactly one variant, who decided, and how."""
+
+    entry: ImageEntry
+    release: Release
+    variant: Variant
+    reference: str
+    decided_by: DecidedBy
+    trail: Trail
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The first failure, and how it came to be. `refusal.param` is a field of this request or None."""
+
+    refusal: Refusal
+    trail: Trail
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """What the chain has found so far."""
+
+    entry: ImageEntry
+    held: ReleaseEntry
+    variant: Variant
+
+
+def resolve(
+    sayings: Iterable[Saying], platform: Platform, policy: Policy, catalog: CatalogView, deployment: Deployment
+) -> Selected | Rejected:
+    """Take the strongest level's word and follow it down the whole chain. A level may speak more than once."""
+    ordered = sorted(sayings, key=lambda s: policy.precedence.index(s.level))
+    chosen = next((s for s in ordered if s.reference is not None), None)
+    if chosen is None or chosen.reference is None:
+        silent = tuple(Step(s.level, Outcome.SILENT, s.subject) for s in ordered)
+        return Rejected(Refusal(Reason.NO_DEFAULT_IMAGE, "nothing names an image and there is no default"), silent)
+    found = _follow(chosen.reference, platform, catalog, deployment)
+    if isinstance(found, Refusal):
+        refusal = _at(found, chosen)
+        return Rejected(refusal, _trail(ordered, chosen, Outcome.REFUSED, refusal.reason))
+    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(found, chosen)
+    decided = DecidedBy(chosen.level, chosen.subject)
+    return Selected(found.entry, found.held.release, found.variant, chosen.reference, decided, trail)
+
+
+def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reason | None) -> Trail:
+    def step(saying: Saying) -> Step:
+        if saying is chosen:
+            return Step(saying.level, outcome, saying.subject, saying.reference, reason)
+        silent = saying.reference is None
+        return Step(saying.level, Outcome.SILENT if silent else Outcome.OVERRULED, saying.subject, saying.reference)
+
+    return tuple(step(saying) for saying in ordered)
+
+
+def _at(refusal: Refusal, chosen: Saying) -> Refusal:
+    """Point at the field of this request that is at fault, or at whose standing word it was."""
+    param = _IN_REQUEST.get(chosen.level)
+    facts = {"reference": chosen.reference, **refusal.details}
+    if chosen.level is not Level.SESSION:
+        facts |= {"level": chosen.level.value, "subject": chosen.subject}
+    return Refusal(refusal.reason, refusal.message, param, facts)
+
+
+def _warnings(found: _Candidate, chosen: Saying) -> Trail:
+    deprecated = (found.entry.image.state is ImageState.DEPRECATED) or (
+        found.held.status.state is ReleaseState.DEPRECATED
+    )
+    return (Step(chosen.level, Outcome.WARNED, chosen.subject, "deprecated"),) if deprecated else ()
+
+
+def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Deployment) -> _Candidate | Refusal:
+    """From a word to a variant: each check in its order, the first failure is the answer."""
+    reference = parse_image(text)
+    if isinstance(reference, Malformed):
+        return Refusal(Reason.INVALID_REFERENCE, reference.why)
+    found = _find(reference, catalog, deployment)
+    if isinstance(found, Refusal):
+        return found
+    entry, held = found
+    variant = held.release.variant_for(platform)
+    if variant is None:
+        offered = sorted(str(v.platform) for v in held.release.variants)
+        message = f"{entry.image.name}:{held.release.number} has no variant for {platform}"
+        return Refusal(Reason.IMAGE_UNSUPPORTED, message, None, {"platforms": offered, "platform": str(platform)})
+    candidate = _Candidate(entry, held, variant)
+    refusals = (check(candidate, deployment) for check in _CHECKS)
+    return next((refusal for refusal in refusals if refusal is not None), candidate)
+
+
+def _find(
+    reference: ImageReference, catalog: CatalogView, deployment: Deployment
+) -> tuple[ImageEntry, ReleaseEntry] | Refusal:
+    if isinstance(reference, OfRelease):
+        owner = catalog.owner_of(reference.release)
+        if owner is None:
+            return Refusal(Reason.RELEASE_UNKNOWN, f"there is no release {reference.release}")
+        entry, number = owner
+        return entry, entry.releases[number]
+    if isinstance(reference, OfDefault):
+        if deployment.default_image is None:
+            return Refusal(Reason.NO_DEFAULT_IMAGE, f"{DEFAULT} was asked for and the deployment has no default image")
+        reference = OfImage(deployment.default_image, ByChannel(STABLE, said=False))
+    found = catalog.image(reference.image)
+    if found is None:
+        return Refusal(Reason.IMAGE_UNKNOWN, f"there is no image {reference.image}")
+    held = _select(found, reference)
+    return held if isinstance(held, Refusal) else (found, held)
+
+
+def _select(entry: ImageEntry, reference: OfImage) -> ReleaseEntry | Refusal:
+    name = entry.image.name
+    match reference.selector:
+        case ByNumber(number):
+            held = entry.releases.get(number)
+            return held or Refusal(
+                Reason.RELEASE_UNKNOWN, f"{name} has no release {number}", None, {"releases": sorted(entry.releases)}
+            )
+        case ByDigest(digest):
+            held = _by_digest(entry, digest)
+            return held or Refusal(Reason.RELEASE_UNKNOWN, f"no release of {name} has this digest")
+        case ByChannel(channel, said):
+            pointer = entry.channels.get(channel)
+            if pointer is not None:
+                return entry.releases[pointer.number]
+            # Without a stable channel a bare name stands for the newest release, so that the true cause is the answer.
+            if not said and entry.releases:
+                return entry.releases[max(entry.releases)]
+            return Refusal(
+                Reason.CHANNEL_UNKNOWN, f"{name} has no channel {channel}", None, {"channels": sorted(entry.channels)}
+            )
+
+
+def _by_digest(entry: ImageEntry, digest: str) -> ReleaseEntry | None:
+    for held in entry.releases.values():
+        if any(digest in (v.digest, v.index_digest) for v in held.release.variants):
+            return held
+    return None
+
+
+def _not_retired(found: _Candidate, _: Deployment) -> Refusal | None:
+    if found.entry.image.state is ImageState.RETIRED:
+        return Refusal(Reason.IMAGE_RETIRED, f"{found.entry.image.name} is retired")
+    return None
+
+
+def _supported(found: _Candidate, deployment: Deployment) -> Refusal | None:
+    variant = found.variant
+    fits = [p for p in deployment.pools if p.platform == variant.platform and p.provider in variant.providers]
+    if fits:
+        return None
+    pools = {p.name: {"platform": str(p.platform), "provider": p.provider} for p in deployment.pools}
+    details = {"pools": pools, "platform": str(variant.platform), "providers": list(variant.providers)}
+    return Refusal(Reason.IMAGE_UNSUPPORTED, "no pool of the deployment can run it", None, details)
+
+
+_STATES = {
+    ReleaseState.PENDING: (Reason.RELEASE_PENDING, "has not been proved on a node yet"),
+    ReleaseState.REJECTED: (Reason.RELEASE_REJECTED, "was rejected: its bytes are at fault"),
+    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),
+}
+
+
+def _active(found: _Candidate, _: Deployment) -> Refusal | None:
+    status = found.held.status
+    if status.state not in _STATES:
+        return None
+    reason, what = _STATES[status.state]
+    fault = status.fault
+    details = {"fault": {"code": fault.reason.value, "message": fault.message}} if fault else {}
+    return Refusal(reason, f"{found.entry.image.name}:{found.held.release.number} {what}", None, details)
+
+
+_CHECKS: tuple[Callable[[_Candidate, Deployment], Refusal | None], ...] = (_not_retired, _supported, _active)

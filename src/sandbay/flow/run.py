@@ -1,0 +1,51 @@
+"""Step 6. Core's word on an allocation × what the provider sees → the agent's next move.
+
+One table serves a fresh order, a retry, adoption after a crash and the sweep of what nobody owns.
+UNKNOWN is never taken for "no": the agent looks again and destroys nothing.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from sandbay.domain.allocation import AllocationState, Presence
+
+
+class Move(StrEnum):
+    """What the agent does. Each may be repeated."""
+
+    CREATE = "create"
+    ADOPT = "adopt"
+    DESTROY = "destroy"
+    REPORT_LOST = "report_lost"
+    REPORT_CLOSED = "report_closed"
+    LOOK_AGAIN = "look_again"
+    NOTHING = "nothing"
+
+
+_S, _P = AllocationState, Presence
+
+_MOVES: Mapping[tuple[AllocationState | None, Presence], Move] = {
+    (_S.RESERVED, _P.ABSENT): Move.CREATE,
+    (_S.RESERVED, _P.RUNNING): Move.ADOPT,
+    (_S.RESERVED, _P.EXITED): Move.CREATE,
+    (_S.STARTING, _P.ABSENT): Move.CREATE,
+    (_S.STARTING, _P.RUNNING): Move.ADOPT,
+    (_S.STARTING, _P.EXITED): Move.CREATE,
+    (_S.RUNNING, _P.ABSENT): Move.REPORT_LOST,
+    (_S.RUNNING, _P.RUNNING): Move.ADOPT,
+    (_S.RUNNING, _P.EXITED): Move.REPORT_LOST,
+    (_S.STOPPING, _P.ABSENT): Move.REPORT_CLOSED,
+    (_S.STOPPING, _P.RUNNING): Move.DESTROY,
+    (_S.STOPPING, _P.EXITED): Move.DESTROY,
+    (_S.CLOSED, _P.ABSENT): Move.NOTHING,
+    (_S.CLOSED, _P.RUNNING): Move.DESTROY,
+    (_S.CLOSED, _P.EXITED): Move.DESTROY,
+    (None, _P.ABSENT): Move.NOTHING,
+    (None, _P.RUNNING): Move.DESTROY,
+    (None, _P.EXITED): Move.DESTROY,
+}
+
+
+def run(said: AllocationState | None, seen: Presence) -> Move:
+    """`said` is None when Core knows no such allocation."""
+    return Move.LOOK_AGAIN if seen is Presence.UNKNOWN else _MOVES[said, seen]

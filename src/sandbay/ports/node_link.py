@@ -1,0 +1,127 @@
+"""Between Core and nodes: what each side can tell the other. Transports carry it; they decide nothing.
+
+Contract: a call to a node that is away refuses with `no_node_online`; nothing is queued or replayed. What a
+node says carries its epoch; Core drops what an older epoch says.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sandbay.domain.allocation import AllocationState, Booted, Order
+from sandbay.domain.command import Command
+from sandbay.domain.ids import AllocationId, NodeId
+from sandbay.domain.platform import Platform
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.release import ContentKey, Fault, Variant
+from sandbay.domain.want import WantedSet
+from sandbay.ports.provider import Emit, Exit, Files
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a node says of itself when it connects. `held` is what it found on disk, not yet proved again."""
+
+    node: NodeId
+    name: str
+    provider: str
+    runtime: str
+    platform: Platform
+    slots: int
+    held: Sequence[ContentKey] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the node should hold, and the variants behind the keys."""
+
+    items: WantedSet = field(default_factory=WantedSet)
+    variants: Mapping[ContentKey, Variant] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """An open allocation of this node, as Core has it."""
+
+    order: Order
+    state: AllocationState
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """The answer to hello: the epoch that every later report carries, what to hold, and what to run."""
+
+    epoch: int
+    wanted: Wanted
+    assigned: Sequence[Assigned]
+
+
+@dataclass(frozen=True)
+class AllocationReport:
+    """What became of an allocation: RUNNING with what booted, or CLOSED with or without a fault."""
+
+    allocation: AllocationId
+    state: AllocationState
+    booted: Booted | None = None
+    fault: Fault | None = None
+
+
+class NodeCommands(Protocol):
+    """What Core tells one node. Everything but `exec` and `files` returns at once; outcomes come as reports."""
+
+    def want(self, wanted: Wanted) -> None:
+        """Reconcile towards this set."""
+
+    def retry(self, key: ContentKey) -> None:
+        """Prepare a failed variant again, now."""
+
+    def drop(self, key: ContentKey) -> None:
+        """The grant that ends a pin: remove it if it is still unwanted."""
+
+    def start(self, order: Order) -> None:
+        """Run an allocation. Repeating it is harmless."""
+
+    def stop(self, allocation: AllocationId) -> None:
+        """End an allocation. Repeating it, or an unknown one, is harmless."""
+
+    def exec(
+        self,
+        allocation: AllocationId,
+        command: Command,
+        *,
+        stdin: Iterable[bytes] = (),
+        emit: Emit,
+        cancel: threading.Event | None = None,
+    ) -> Exit:
+        """As `Provider.exec`."""
+
+    def files(self, allocation: AllocationId) -> Files:
+        """As `Provider.files`."""
+
+    def booted(self, allocation: AllocationId) -> Booted:
+        """As `Provider.booted`."""
+
+
+class CoreReports(Protocol):
+    """What a node tells Core. Refused reports return False and change nothing."""
+
+    def hello(self, hello: Hello, commands: NodeCommands) -> Welcome:
+        """Connect; a new epoch begins."""
+
+    def heartbeat(self, node: NodeId, epoch: int, *, warm: bool) -> bool:
+        """Still here."""
+
+    def readiness(self, node: NodeId, epoch: int, key: ContentKey, readiness: Readiness) -> bool:
+        """A variant's readiness moved, or its bytes did."""
+
+    def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
+        """An allocation moved."""
+
+
+class NodeLink(Protocol):
+    """Core's way to its nodes."""
+
+    def reach(self, node: NodeId) -> NodeCommands:
+        """The node's commands. Refuses with `no_node_online`."""
