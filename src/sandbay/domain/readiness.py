@@ -7,8 +7,8 @@
     evicting ─wanted▶ finishes, then queued        evicting ─broke▶ failed
 
 The node's agent sends wanted, unwanted, slot, fetched, proved, broke, retry, removed, lost; Core sends
-`drop` (the grant that ends a pin). A report or a grant that speaks of another attempt changes nothing. Every cell of the table is decided here; what is not in the table
-changes nothing and says so.
+`drop` (the grant that ends a pin). A report or a grant about another attempt changes nothing. Every cell
+of the table is decided here; what is not in the table changes nothing and says so.
 """
 
 from dataclasses import dataclass, replace
