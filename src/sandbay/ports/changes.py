@@ -1,0 +1,264 @@
+"""The writes of the store: one class each, and each says what it relies on.
+
+What a change relies on is checked in the transaction that applies it (`ports.store`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sandbay.domain.allocation import Allocation, AllocationState
+from sandbay.domain.catalog import Image
+from sandbay.domain.deployment import Deployment
+from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.ids import AllocationId, ImageId, KeyId, NodeId, ProjectId, ReleaseId, SessionId, UploadId
+from sandbay.domain.node import Node
+from sandbay.domain.project import Key, Project
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.release import ContentKey, Fault, Release, ReleaseState
+from sandbay.domain.session import Session, SessionState
+from sandbay.ports.records import AuditEntry, Upload
+
+
+class Change:
+    """One write. What it relies on is checked in the transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeployment(Change):
+    """Append a generation.
+
+    Relies on `expected` being the current one (0: none yet) and on every pool that goes away, or changes its
+    provider, having no Session that is not final (`in_use`).
+    """
+
+    deployment: Deployment
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddImage(Change):
+    """Relies on the name never having been used and on fewer than `limit` images."""
+
+    image: Image
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeImage(Change):
+    """Replace all but id, name and created_at. Relies on the stored revision being `image.revision - 1`."""
+
+    image: Image
+
+
+@dataclass(frozen=True)
+class AddRelease(Change):
+    """Append a release, pending.
+
+    Relies on its number being the next one, on no release of this image having the same set of content keys, and on
+    fewer than `limit` releases of the image.
+    """
+
+    release: Release
+    created_at: datetime
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRelease(Change):
+    """Relies on its state being one of `before`."""
+
+    release: ReleaseId
+    before: frozenset[ReleaseState]
+    to: ReleaseState
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveChannel(Change):
+    """Point a channel at an active release, with a row of history.
+
+    Relies on the stored revision being `expected` (0: the channel does not exist; None: whatever it is) and on the
+    release being active.
+    """
+
+    image: ImageId
+    channel: str
+    number: int
+    expected: int | None
+    at: datetime
+    principal: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddProject(Change):
+    """Relies on the name being unused."""
+
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProject(Change):
+    """Replace `runtime_image_id`. Relies on the stored revision being `project.revision - 1`."""
+
+    project: Project
+
+
+@dataclass(frozen=True, slots=True)
+class AddKey(Change):
+    """Store a key."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeKey(Change):
+    """Harmless when it is revoked already. Relies on the key being there, and the project's own when given."""
+
+    key: KeyId
+    at: datetime
+    project: ProjectId | None = None
+
+
+@dataclass(frozen=True)
+class AdmitSession(Change):
+    """Append the frozen release and the Session; with an idempotency key, relies on that being unused."""
+
+    session: Session
+    frozen: FrozenRelease
+    idempotency_key: str | None = None
+    body_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve(Change):
+    """Open an allocation. Relies on the node having fewer than `slots` open ones and the Session none."""
+
+    allocation: Allocation
+    slots: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSession(Change):
+    """Relies on its state being one of `before`.
+
+    What is not state, fault or waiting stays as it is; `waiting_for` and `wait_until` are cleared by every move; a
+    final state sets `ended_at`.
+    """
+
+    session: SessionId
+    before: frozenset[SessionState]
+    to: SessionState
+    at: datetime
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAllocation(Change):
+    """Relies on its state being one of `before`."""
+
+    allocation: AllocationId
+    before: frozenset[AllocationState]
+    to: AllocationState
+    at: datetime
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutNode(Change):
+    """A hello: insert or replace the node. Relies on the stored epoch being `node.epoch - 1` (0: a new node)."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class SeeNode(Change):
+    """Heard from; may have become warm. Relies on the epoch being current."""
+
+    node: NodeId
+    epoch: int
+    at: datetime
+    warm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PutReadiness(Change):
+    """Store a cell; a first READY pins.
+
+    Relies on the node's epoch being current and on the stored attempt being `after_attempt` (None: whatever is there,
+    as after a hello).
+    """
+
+    node: NodeId
+    epoch: int
+    key: ContentKey
+    readiness: Readiness
+    after_attempt: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unpin(Change):
+    """End a pin: the grant to drop. Relies on nothing needing it: no open allocation of it on the node, no wish, no waiting Session."""
+
+    node: NodeId
+    key: ContentKey
+
+
+@dataclass(frozen=True, slots=True)
+class AddWish(Change):
+    """Want a variant on a node. Harmless when it is there."""
+
+    key: ContentKey
+    node: NodeId
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DropWish(Change):
+    """Want it there no longer. Harmless when it is gone."""
+
+    key: ContentKey
+    node: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class AddUpload(Change):
+    """Record received bytes."""
+
+    upload: Upload
+
+
+@dataclass(frozen=True, slots=True)
+class DropUpload(Change):
+    """Harmless when it is gone."""
+
+    id: UploadId
+
+
+@dataclass(frozen=True, slots=True)
+class AddAudit(Change):
+    """Append an entry."""
+
+    entry: AuditEntry
+
+
+class ConflictKind(StrEnum):
+    """What did not hold."""
+
+    STALE = "stale"
+    TAKEN = "taken"
+    FULL = "full"
+    IN_USE = "in_use"
+    LIMIT = "limit"
+    MISSING = "missing"
+
+
+class Conflict(Exception):  # noqa: N818 - it is a word of the port, not a fault
+    """A change relied on what does not hold. `current` is what is there: a revision, an id, a bound, a state."""
+
+    def __init__(self, change: Change, kind: ConflictKind, current: object = None) -> None:
+        """Name the change, what did not hold and what is there instead."""
+        super().__init__(f"{type(change).__name__}: {kind} (current: {current})")
+        self.change, self.kind, self.current = change, kind, current
