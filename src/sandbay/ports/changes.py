@@ -200,7 +200,10 @@ class PutReadiness(Change):
 
 @dataclass(frozen=True, slots=True)
 class Unpin(Change):
-    """End a pin: the grant to drop. Relies on nothing needing it: no open allocation of it on the node, no wish, no waiting Session."""
+    """End a pin: the grant to drop.
+
+    Relies on nothing needing it: no open allocation of it on the node, no wish, no waiting Session.
+    """
 
     node: NodeId
     key: ContentKey
