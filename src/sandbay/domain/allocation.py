@@ -66,3 +66,12 @@ class Booted:
     artifacts: Mapping[str, str]
     host_pid: int
     runtime: str
+
+
+def mismatch(frozen: FrozenRelease, booted: Booted) -> Mapping[str, tuple[str, str | None]]:
+    """Artifact → (frozen, booted) for each that differs; empty when what runs is what was frozen."""
+    return {
+        name: (artifact.value, booted.artifacts.get(name))
+        for name, artifact in frozen.artifacts.items()
+        if booted.artifacts.get(name) != artifact.value
+    }

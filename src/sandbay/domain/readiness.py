@@ -12,9 +12,10 @@ of the table is decided here; what is not in the table changes nothing and says 
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from sandbay.domain.reasons import Group, Reason
 from sandbay.domain.release import Fault
 
 
@@ -132,3 +133,13 @@ def may_follow(stored: Readiness, reported: Readiness) -> bool:
     return reported.attempt == stored.attempt or (
         reported.attempt == stored.attempt + 1 and reported.state in (_S.QUEUED, _S.PULLING)
     )
+
+
+_RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30))
+
+
+def retry_after(reason: Reason, attempt: int) -> timedelta | None:
+    """How long to wait before trying again; None when only an administrator or new bytes can help."""
+    if reason.about.group is Group.CONTENT and reason is not Reason.CONTENT_LOST:
+        return None
+    return _RETRY_AFTER[min(max(attempt, 1), len(_RETRY_AFTER)) - 1]

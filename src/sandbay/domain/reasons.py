@@ -71,6 +71,7 @@ class Reason(StrEnum):
     IMAGE_MISMATCH = "image_mismatch"
     IMAGE_ABSENT_ON_NODE = "image_absent_on_node"
     START_FAILED = "start_failed"
+    NODE_LOST = "node_lost"
     TIMED_OUT = "timed_out"
 
     USER_NOT_FOUND = "user_not_found"
@@ -155,6 +156,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_MISMATCH: About(_G.START, "What booted is not what was frozen; it was destroyed.", _O),
     Reason.IMAGE_ABSENT_ON_NODE: About(_G.START, "The node does not hold the release.", _O, retry=True),
     Reason.START_FAILED: About(_G.START, "The sandbox did not start.", _O),
+    Reason.NODE_LOST: About(_G.START, "The node no longer has the sandbox.", _O),
     Reason.TIMED_OUT: About(_G.START, "It took longer than its limit.", _C),
     Reason.USER_NOT_FOUND: About(_G.REQUEST, "The image's files do not know this user.", _C),
     Reason.NO_COMMAND: About(_G.REQUEST, "Neither the request nor the image says what to run.", _C),

@@ -141,8 +141,28 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStatus:
-    """Where a release stands; `fault` only when rejected."""
+    """Where a release stands; `fault` only when rejected, `promote` the channel that its first proof moves."""
 
     state: ReleaseState = ReleaseState.PENDING
     fault: Fault | None = None
+    promote: str | None = None
     revision: int = 1
+
+
+REJECTING = frozenset(
+    {
+        Reason.DIFF_ID_MISMATCH,
+        Reason.MALFORMED_LAYER,
+        Reason.MALFORMED_MANIFEST,
+        Reason.MALFORMED_CONFIG,
+        Reason.NOT_AN_IMAGE,
+        Reason.PLATFORM_MISMATCH,
+        Reason.UNSUPPORTED_MEDIA_TYPE,
+        Reason.UNSAFE_LAYER_PATH,
+        Reason.UNSAFE_LINK,
+        Reason.UNSAFE_WHITEOUT,
+        Reason.UNSAFE_DEVICE,
+        Reason.LIMIT_EXCEEDED,
+    }
+)
+"""Faults of verified bytes: true everywhere and for ever. Any other fault is one node's, for now."""

@@ -62,6 +62,7 @@ class AddRelease(Change):
     release: Release
     created_at: datetime
     limit: int
+    promote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,11 @@ class RevokeKey(Change):
 
 @dataclass(frozen=True)
 class AdmitSession(Change):
-    """Append the frozen release and the Session; with an idempotency key, relies on that being unused."""
+    """Append the frozen release and the Session.
+
+    Relies on the frozen release's generation being the current one and, with an idempotency key, on that being
+    unused by the project (`TAKEN`, current: the Session it was used for).
+    """
 
     session: Session
     frozen: FrozenRelease
@@ -133,9 +138,14 @@ class AdmitSession(Change):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Change):
-    """Open an allocation. Relies on the node having fewer than `slots` open ones and the Session none."""
+    """Open an allocation.
+
+    Relies on the Session having none open, and on the node having fewer than `slots` open ones and being READY,
+    and pinned, for `key`: what is being dropped is no place to start.
+    """
 
     allocation: Allocation
+    key: ContentKey
     slots: int
     at: datetime
 
@@ -200,7 +210,7 @@ class PutReadiness(Change):
 
 @dataclass(frozen=True, slots=True)
 class Unpin(Change):
-    """End a pin: the grant to drop.
+    """End a pin: the grant to drop. A READY cell becomes EVICTING in the same moment.
 
     Relies on nothing needing it: no open allocation of it on the node, no wish, no waiting Session.
     """
