@@ -73,15 +73,17 @@ _PASS_ON = ("quickstart", "test", "openapi")
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./dev",
-        description="The front door of this repository. Every command first installs what it misses.",
+        description="The front door of this repository. Every command first installs what is missing.",
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=18),
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     commands.add_parser("setup", help="install system programs and Python packages, as far as missing")
-    commands.add_parser("quickstart", help="build two images and run a sandbox on each (--exit: then stop)")
+    quickstart = "build two images and run a sandbox on each (--exit: then stop)"
+    commands.add_parser("quickstart", help=quickstart, add_help=False)
     commands.add_parser("test", help="run the tests; takes pytest's arguments", add_help=False)
     check = commands.add_parser("check", help="run everything that judges the code without running it")
     check.add_argument("only", nargs="*", metavar="NAME", help="only these: " + ", ".join(checks.names()))
     lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")
     lock.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
-    commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)")
+    commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)", add_help=False)
     return parser

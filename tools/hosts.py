@@ -43,6 +43,7 @@ def problems() -> list[str]:
 
 def _committed_files() -> list[str]:
     """Return what is committed or would be with `git add`, less what is deleted in the work tree."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    # Root may check a tree that belongs to somebody else.
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [name for name in sorted(set(listed.split("\0"))) if name and (ROOT / name).is_file()]
