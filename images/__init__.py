@@ -1,0 +1,1 @@
+"""The example images and the script that builds them."""
