@@ -10,7 +10,7 @@ import subprocess
 from tools.machine import ROOT
 
 # In pieces, so that this file is no exception to its own rule.
-_HOSTS = [
+_PIECES = [
     ("pypi", "org"),
     ("pythonhosted", "org"),
     ("deb", "debian", "org"),
@@ -22,7 +22,8 @@ _HOSTS = [
     ("golang", "org"),
     ("crates", "io"),
 ]
-_NAMED = re.compile("|".join(re.escape(".".join(pieces)) for pieces in _HOSTS).encode())
+NAMES = [".".join(pieces) for pieces in _PIECES]
+_NAMED = re.compile("|".join(map(re.escape, NAMES)).encode())
 _LOCK_OPTION = re.compile(r"://|^\s*(-i|-f|--(extra-)?index-url|--find-links|--trusted-host)\b| @ ", re.MULTILINE)
 
 

@@ -1,0 +1,94 @@
+"""The checks of ./dev that are ours have been seen to fail."""
+
+import pathlib
+import subprocess
+
+import pytest
+
+from tools import hosts, setup, sizes
+
+REGISTRY = hosts.NAMES[0]  # never in full here: this file is checked, too
+
+
+@pytest.fixture
+def repository(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """An empty repository that the checks take for ours."""
+    for folder in ("src", "tools", "images", "requirements", "rules"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "rules" / "size-exceptions.txt").write_text("# none\n")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    for module in (hosts, sizes):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(sizes, "_EXCEPTIONS", tmp_path / "rules" / "size-exceptions.txt")
+    return tmp_path
+
+
+def _function(lines: int) -> str:
+    return "def work():\n" + "    pass\n" * (lines - 1)
+
+
+@pytest.mark.parametrize(
+    "text, named",
+    [
+        (_function(40), []),
+        (_function(41), ["src/a.py::work"]),
+        ("class A:\n    async " + _function(41).replace("    ", "        "), ["src/a.py::A.work"]),
+        ("if True:\n    " + _function(41).replace("    ", "        "), ["src/a.py::work"]),
+        ("x = 1\n" * 400, []),
+        ("x = 1\n" * 401, ["src/a.py"]),
+    ],
+)
+def test_what_is_too_long_is_named(repository: pathlib.Path, text: str, named: list[str]) -> None:
+    (repository / "src" / "a.py").write_text(text)
+    assert [problem.partition(": ")[0] for problem in sizes.problems()] == named
+
+
+def test_an_exception_excuses_one_thing_and_may_not_outlive_it(repository: pathlib.Path) -> None:
+    exceptions = repository / "rules" / "size-exceptions.txt"
+    exceptions.write_text("src/a.py::work  # a table\n")
+    (repository / "src" / "a.py").write_text(_function(41))
+    assert sizes.problems() == []
+    (repository / "src" / "a.py").write_text(_function(40))
+    assert len(sizes.problems()) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://example.test/simple",
+        "--extra-index-url file:///opt/wheels",
+        "--find-links /opt/wheels",
+        "-f /opt/wheels",
+        "thing @ file:/opt/thing.whl",
+        "thing @ git+ssh://example.test/thing",
+    ],
+)
+def test_a_lock_that_names_a_host_is_refused(repository: pathlib.Path, line: str) -> None:
+    lock = repository / "requirements" / "dev.txt"
+    lock.write_text("thing==1 \\\n    --hash=sha256:00\n    # via other\n")
+    assert hosts.problems() == []
+    lock.write_text(f"{line}\nthing==1\n")
+    assert len(hosts.problems()) == 1
+
+
+def test_a_file_that_names_a_registry_is_refused_unless_ignored(repository: pathlib.Path) -> None:
+    (repository / ".gitignore").write_text("build/\n")
+    (repository / "build").mkdir()
+    (repository / "build" / "log").write_text(REGISTRY)
+    assert hosts.problems() == []
+    (repository / "README.md").write_text(f"one\nfrom {REGISTRY} two\n")
+    assert hosts.problems() == [f"README.md:2: names the host of a package registry, {REGISTRY}"]
+
+
+def test_every_system_package_says_how_it_shows_and_why() -> None:
+    packages = setup.system_packages()
+    assert len({package.name for package in packages}) == len(packages)
+    assert all(package.name and package.sign and package.why for package in packages)
+
+
+def test_a_missing_program_or_path_is_missing(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "lib9").mkdir()
+    assert setup.SystemPackage("a", "sh", "a shell").is_installed()
+    assert setup.SystemPackage("b", f"{tmp_path}/lib*", "a path").is_installed()
+    assert not setup.SystemPackage("c", "sandbay-no-such-program", "nothing").is_installed()
+    assert not setup.SystemPackage("d", f"{tmp_path}/no*", "nothing").is_installed()
