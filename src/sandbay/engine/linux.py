@@ -86,11 +86,11 @@ StrPath = str | bytes | Path
 
 
 class _OpenHow(ctypes.Structure):
-    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]  # noqa: RUF012 - ctypes reads it
+    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]  # type: ignore[mutable-override]
 
 
 class _MountAttr(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 - ctypes reads it
+    _fields_ = [  # type: ignore[mutable-override]
         ("attr_set", ctypes.c_uint64),
         ("attr_clr", ctypes.c_uint64),
         ("propagation", ctypes.c_uint64),
@@ -99,11 +99,11 @@ class _MountAttr(ctypes.Structure):
 
 
 class _CapabilityHeader(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]  # noqa: RUF012 - ctypes reads it
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]  # type: ignore[mutable-override]
 
 
 class _CapabilityData(ctypes.Structure):
-    _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]  # noqa: RUF012 - ctypes reads it
+    _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]  # type: ignore[mutable-override]
 
 
 def _checked(result: int, path: StrPath | None = None) -> int:
