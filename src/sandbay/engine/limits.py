@@ -14,6 +14,10 @@ class Limits:
     manifest_bytes: int = 4 * 1024**2
     config_bytes: int = 8 * 1024**2
     index_depth: int = 3
+    index_documents: int = 64
+    """Indexes of one image, however they nest."""
+    archive_members: int = 100_000
+    """Of an uploaded archive."""
     unpacked_bytes: int = 64 * 1024**3
     """Of one layer: the sizes of its files, holes included."""
     entries: int = 3_000_000

@@ -1,0 +1,118 @@
+"""JSON that strangers wrote, read strictly: one meaning or none.
+
+Duplicate members, numbers that are none, text that is no Unicode and deep nesting are refused, because two
+readers would understand them differently.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+
+MAX_DEPTH = 64
+
+# A string may lack its end here: that is json's to say, and makes no string be scanned twice.
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One JSON object on its way in; `reason` and `what` say how its faults are named."""
+
+    members: Mapping[str, Any]
+    reason: Reason
+    what: str
+
+    def fault(self, why: str) -> RefusedError:
+        """The refusal for a fault of this document."""
+        return RefusedError(self.reason, f"{self.what}: {why}")
+
+    def has(self, name: str) -> bool:
+        """Whether the member is there and not null."""
+        return self.members.get(name) is not None
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string member; absent or null means `default`, or a fault when there is none."""
+        value = self.members.get(name)
+        if value is None and default is not None:
+            return default
+        return self._text(value, name)
+
+    def number(self, name: str) -> int:
+        """A whole number that is not negative."""
+        value = self.members.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.fault(f"{name} must be a whole number")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of strings, or None when it is absent or null."""
+        if not self.has(name):
+            return None
+        return tuple(self._text(value, f"{name}[]") for value in self._list(name))
+
+    def part(self, name: str) -> "Document | None":
+        """An object inside this one, or None when it is absent or null."""
+        return self._object(self.members[name], name) if self.has(name) else None
+
+    def parts(self, name: str) -> "tuple[Document, ...]":
+        """A list of objects. It must be there."""
+        return tuple(self._object(value, f"{name}[]") for value in self._list(name))
+
+    def _object(self, value: object, name: str) -> "Document":
+        if not isinstance(value, dict):
+            raise self.fault(f"{name} must be an object")
+        return Document(value, self.reason, f"{self.what}, {name}")
+
+    def _list(self, name: str) -> Sequence[Any]:
+        value = self.members.get(name)
+        if not isinstance(value, list):
+            raise self.fault(f"{name} must be a list")
+        return value
+
+    def _text(self, value: object, name: str) -> str:
+        if not isinstance(value, str):
+            raise self.fault(f"{name} must be a string")
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise self.fault(f"{name} must be Unicode text without NUL")
+        return value
+
+
+def read_document(data: bytes, reason: Reason, what: str) -> Document:
+    """Parse one JSON object. Refuses with `reason`; the caller has bounded the size."""
+    empty = Document({}, reason, what)
+    if _depth(data) > MAX_DEPTH:
+        raise empty.fault(f"it is nested deeper than {MAX_DEPTH}")
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise empty.fault(f"it is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise empty.fault("it must be an object")
+    return Document(value, reason, what)
+
+
+def _depth(data: bytes) -> int:
+    """The deepest nesting, found without recursion."""
+    depth = deepest = 0
+    for token in _TOKENS.finditer(data):
+        first = token[0][:1]
+        if first != b'"':
+            depth += 1 if first in b"[{" else -1
+            deepest = max(deepest, depth)
+    return deepest
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member stands there twice")
+    return members
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,105 @@
+"""Files that survive a kill at any statement and a loss of power, and the removal of trees made by strangers."""
+
+import errno
+import itertools
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Turn a full disk into `no_space`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
+        raise
+
+
+def make_folder(path: Path) -> Path:
+    """Make a private folder and its parents; the folder is closed to everybody else either way."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def place(temporary: Path, target: Path) -> None:
+    """Give a finished, synced file its name: all of it or nothing, for good."""
+    temporary.rename(target)
+    sync_folder(target.parent)
+
+
+def write_file(target: Path, data: bytes, temporary: Path) -> None:
+    """Replace a small file. `temporary` is in the same file system and belongs to the caller alone."""
+    with room():
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        place(temporary, target)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file for good; a missing one is fine."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with all below it; a missing one is fine, and so is a file.
+
+    Follows no link, and neither recurses nor holds more than two descriptors however deep the tree is:
+    folders are first moved up beside each other.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            path.unlink()
+            return
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        path.rmdir()
+
+
+def _empty(top: int) -> None:
+    fresh = (b".%s-%d" % (secrets.token_hex(8).encode(), number) for number in itertools.count())
+    pending = [b"."]
+    while pending:
+        name = pending.pop()
+        here = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+        try:
+            with os.scandir(here) as entries:
+                found = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+            for child, is_folder in found:
+                if not is_folder:
+                    os.unlink(child, dir_fd=here)
+                    continue
+                moved = next(fresh)
+                os.rename(child, moved, src_dir_fd=here, dst_dir_fd=top)
+                pending.append(moved)
+        finally:
+            os.close(here)
+        if name != b".":
+            os.rmdir(name, dir_fd=top)

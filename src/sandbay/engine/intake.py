@@ -1,0 +1,200 @@
+"""Reading an image from a source, whatever the source is: choose, verify everything, copy into the store.
+
+Digests and sizes of all blobs are verified here; what is inside the layers is verified where it is unpacked.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.platform import Platform
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, Artifact, Known, Layer, Variant
+from sandbay.engine.choice import Candidate, candidates, one_image
+from sandbay.engine.digest import chunks_of, read_verified, wrong_size
+from sandbay.engine.limits import Limits
+from sandbay.engine.manifest import (
+    Config,
+    Descriptor,
+    IndexEntry,
+    Manifest,
+    check_limit,
+    layers_of,
+    parse_config,
+    parse_manifest,
+    unsupported,
+)
+from sandbay.engine.media import DOCUMENTS
+from sandbay.ports.blobs import Blobs
+from sandbay.ports.image_source import Progress, Wanted
+
+
+class Origin(Protocol):
+    """The blobs of a source, as they lie there: unverified."""
+
+    def open(self, digest: str) -> BinaryIO:
+        """A blob's bytes. Refuses with `blob_missing`."""
+
+    def size(self, digest: str) -> int:
+        """How many bytes there are. Refuses with `blob_missing`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """One image whose documents are read and verified."""
+
+    descriptor: Descriptor
+    manifest: Manifest
+    config: Config
+    layers: tuple[Layer, ...]
+    index_digest: str | None
+
+    @property
+    def blobs(self) -> tuple[Descriptor, ...]:
+        """Everything to copy, the manifest last."""
+        return (*self.manifest.layers, self.manifest.config, self.descriptor)
+
+    def variant(self) -> Variant:
+        artifacts = {MANIFEST_DIGEST: self.descriptor.digest, IMAGE_ID: self.manifest.config.digest}
+        return Variant(
+            platform=self.config.platform,
+            artifacts={name: Artifact(value, Known.COMPUTED) for name, value in artifacts.items()},
+            providers=(),
+            layers=self.layers,
+            config=self.config.image,
+            manifest_size=self.descriptor.size,
+            config_size=self.manifest.config.size,
+            index_digest=self.index_digest,
+        )
+
+
+def take_in(
+    entries: Sequence[IndexEntry], origin: Origin, wanted: Wanted, blobs: Blobs, progress: Progress, limits: Limits
+) -> tuple[Variant, ...]:
+    """Copy the wanted platforms of the one image that `entries` (a source's outermost index) mean.
+
+    The contract is that of `ports.image_source`. Nothing is copied before all documents have been judged.
+    """
+    documents = _Documents(origin, limits)
+    meant = candidates(one_image(entries, wanted.tag), documents.index, limits)
+    images = _choose(meant, wanted.platforms, documents)
+    _copy(_distinct(images), origin, blobs, progress)
+    return tuple(image.variant() for image in images)
+
+
+class _Documents:
+    """Reads documents, each once, within its limit, verified by size and digest."""
+
+    def __init__(self, origin: Origin, limits: Limits) -> None:
+        self._origin, self._limits = origin, limits
+        self._images: dict[Descriptor, _Image] = {}
+
+    def index(self, descriptor: Descriptor) -> bytes:
+        return self._read(descriptor, "manifest_bytes", self._limits.manifest_bytes)
+
+    def image(self, candidate: Candidate) -> _Image:
+        descriptor = candidate.descriptor
+        if descriptor not in self._images:
+            self._images[descriptor] = self._load(descriptor, candidate.index_digest)
+        return self._images[descriptor]
+
+    def _load(self, descriptor: Descriptor, index_digest: str | None) -> _Image:
+        if descriptor.media_type not in DOCUMENTS:
+            raise unsupported(descriptor.media_type)
+        data = self._read(descriptor, "manifest_bytes", self._limits.manifest_bytes)
+        manifest = parse_manifest(data, self._limits, descriptor.media_type)
+        config = parse_config(self._read(manifest.config, "config_bytes", self._limits.config_bytes))
+        return _Image(descriptor, manifest, config, layers_of(manifest, config), index_digest)
+
+    def _read(self, descriptor: Descriptor, limit: str, bound: int) -> bytes:
+        check_limit(limit, descriptor.size, bound)
+        _check_size(self._origin, descriptor)
+        with self._origin.open(descriptor.digest) as file:
+            return read_verified(file, descriptor.digest, descriptor.size)
+
+
+def _choose(meant: Sequence[Candidate], platforms: Sequence[Platform], documents: _Documents) -> list[_Image]:
+    """Per wanted platform the first candidate that fits it. Refuses with `platform_mismatch` when none does."""
+    offered, unreadable = _platforms(meant, documents)
+    chosen = [
+        _confirmed(documents.image(candidate), platform)
+        for platform in dict.fromkeys(platforms)
+        for candidate in [next((c for c, offer in offered if offer == platform), None)]
+        if candidate is not None
+    ]
+    if chosen:
+        return chosen
+    if unreadable and not offered:
+        raise unreadable[0]
+    raise RefusedError(
+        Reason.PLATFORM_MISMATCH,
+        "none of its platforms is wanted here",
+        details={
+            "offered": [str(offer) for offer in dict.fromkeys(offer for _, offer in offered)],
+            "wanted": [str(platform) for platform in platforms],
+        },
+    )
+
+
+def _platforms(
+    meant: Sequence[Candidate], documents: _Documents
+) -> tuple[list[tuple[Candidate, Platform]], list[RefusedError]]:
+    """Each candidate's platform, from its config where no index says it; and why some are no images for us."""
+    offered: list[tuple[Candidate, Platform]] = []
+    unreadable: list[RefusedError] = []
+    for candidate in meant:
+        try:
+            platform = candidate.platform or documents.image(candidate).config.platform
+            offered.append((candidate, platform))
+        except RefusedError as error:
+            if error.refusal.reason not in (Reason.NOT_AN_IMAGE, Reason.UNSUPPORTED_MEDIA_TYPE):
+                raise
+            unreadable.append(error)
+    if not meant:
+        unreadable.append(RefusedError(Reason.NOT_AN_IMAGE, "there is no image in it"))
+    return offered, unreadable
+
+
+def _confirmed(image: _Image, platform: Platform) -> _Image:
+    """The config has the last word: an index that says otherwise is not believed."""
+    if image.config.platform != platform:
+        raise RefusedError(
+            Reason.PLATFORM_MISMATCH,
+            f"the index says {platform}, the image's config says {image.config.platform}",
+            details={"offered": [str(image.config.platform)], "wanted": [str(platform)]},
+        )
+    return image
+
+
+def _distinct(images: Sequence[_Image]) -> list[Descriptor]:
+    """Each blob once, and once more for every other size that somebody claims for it."""
+    return list({(blob.digest, blob.size): blob for image in images for blob in image.blobs}.values())
+
+
+def _check_size(origin: Origin, blob: Descriptor) -> None:
+    size = origin.size(blob.digest)
+    if size != blob.size:
+        raise wrong_size(blob.digest, blob.size, size)
+
+
+def _copy(wanted: Sequence[Descriptor], origin: Origin, blobs: Blobs, progress: Progress) -> None:
+    for blob in wanted:
+        _check_size(origin, blob)
+    total = sum(blob.size for blob in wanted)
+    done = 0
+
+    def told(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, total)
+
+    for blob in wanted:
+        with origin.open(blob.digest) as file:
+            blobs.put(blob.digest, blob.size, _told(chunks_of(file), told))
+
+
+def _told(chunks: Iterator[bytes], told: Callable[[int], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+        told(len(chunk))
