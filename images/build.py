@@ -64,7 +64,7 @@ def main() -> int:
         with builder.locked():
             for name in arguments.names:
                 builder.publish(name, arguments.revision)
-    except BuildError as error:
+    except (BuildError, OSError) as error:
         sys.stderr.write(f"images/build.py: {error}\n")
         return 1
     return 0

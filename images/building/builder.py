@@ -47,6 +47,8 @@ class Builder:
             except BlockingIOError:
                 say(f"waiting for another build in {self._out}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            # The tools inherit it: even when this process is killed, the folder is free only after the last of them.
+            os.set_inheritable(lock.fileno(), True)  # noqa: FBT003 - its only parameter
             for left in self._cache.glob("work-*"):
                 shutil.rmtree(left)
             yield

@@ -41,7 +41,7 @@ def enclosed(command: Sequence[str]) -> list[str]:
     However it ends, kill -9 of the builder included, its mounts and its processes end with it.
     """
     namespaces = ("--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
-    return ["unshare", *namespaces, "--", *command]
+    return ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *namespaces, "--", *command]
 
 
 def tool_environment(temp: pathlib.Path) -> dict[str, str]:
@@ -75,6 +75,7 @@ def ca_bundle() -> pathlib.Path | None:
 def run(command: Sequence[str], *, env: Mapping[str, str], cwd: pathlib.Path, log: pathlib.Path, doing: str) -> None:
     """Run a build tool in `cwd` with its output in `log`; raise `BuildError` with the end of it when it fails."""
     alive, held = os.pipe()
+    os.set_inheritable(held, True)  # noqa: FBT003 - its only parameter
     with log.open("ab") as output, os.fdopen(alive, "rb") as until_dead:
         output.write(f"$ {' '.join(command)}\n".encode())
         output.flush()
@@ -87,7 +88,7 @@ def run(command: Sequence[str], *, env: Mapping[str, str], cwd: pathlib.Path, lo
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                pass_fds=(held,),
+                close_fds=False,  # hands on what is inheritable: the pipe, and the lock on the output folder
             )
         finally:
             os.close(held)
