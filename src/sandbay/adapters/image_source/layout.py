@@ -1,16 +1,20 @@
-"""An OCI layout as an image source: a folder, or an uploaded archive of one that is read where it lies.
+"""An OCI layout as an image source: a folder, or an uploaded tar of one that is read where it lies.
+
+    LayoutSource(lambda: FolderTree(path))
+    LayoutSource(lambda: ArchiveTree(path))
 
 Names inside are the layout's own (`oci-layout`, `index.json`, `blobs/<algorithm>/<hex>`), never names that the
 content chooses, and no link is followed.
 """
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
@@ -18,10 +22,14 @@ from sandbay.domain.release import Variant
 from sandbay.engine.digest import hex_of
 from sandbay.engine.documents import read_document
 from sandbay.engine.intake import take_in
-from sandbay.engine.limits import Limits
+from sandbay.engine.limits import Limits, exceeded
 from sandbay.engine.manifest import IndexEntry, check_limit, parse_index
+from sandbay.engine.tar import Entry, Kind, TarError, TarLimitError, TarReader
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import Progress, Wanted
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _VERSION = "1.0.0"
 _VERSION_BYTES = 4096
@@ -155,3 +163,80 @@ class FolderTree:
 
 def _no_file(name: str) -> RefusedError:
     return RefusedError(Reason.MALFORMED_LAYOUT, f"{name} is no regular file inside the layout")
+
+
+class ArchiveTree:
+    """A layout as a tar file, read in place: nothing is extracted, and no link in it is followed."""
+
+    def __init__(self, path: Path, limits: Limits | None = None) -> None:
+        """Read the whole archive's headers. Refuses with `malformed_archive` or `limit_exceeded`."""
+        self._file = path.open("rb", buffering=0)
+        try:
+            self._members = _members(self._file, limits or Limits())
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the archive; files opened from it end, too."""
+        self._file.close()
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a member."""
+        member = self._members.get(name.encode())
+        return None if member is None else cast("BinaryIO", io.BufferedReader(_Window(self._file.fileno(), *member)))
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a member."""
+        member = self._members.get(name.encode())
+        return None if member is None else member[1]
+
+
+class _Window(io.RawIOBase):
+    """A stretch of a file, without a position that others share."""
+
+    def __init__(self, fd: int, offset: int, size: int) -> None:
+        self._fd, self._at, self._end = fd, offset, offset + size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer).cast("B")[: self._end - self._at]
+        count = os.preadv(self._fd, [view], self._at) if view else 0
+        self._at += count
+        return count
+
+
+def _members(file: io.FileIO, limits: Limits) -> dict[bytes, tuple[int, int]]:
+    """Offset and size of each regular file."""
+    members: dict[bytes, tuple[int, int]] = {}
+    seen: set[bytes] = set()
+    try:
+        for entry in TarReader(lambda view: file.readinto(view) or 0, limits):
+            check_limit("archive_members", len(seen) + 1, limits.archive_members)
+            name = _inside(entry)
+            if name in seen:
+                raise _malformed("a member stands there twice")
+            seen.add(name)
+            if entry.kind is Kind.FILE:
+                members[name] = (entry.data_at, entry.stored)
+    except TarLimitError as error:
+        raise RefusedError.of(exceeded(error.limit, error.value, error.bound)) from None
+    except TarError as error:
+        raise _malformed(str(error)) from None
+    return members
+
+
+def _inside(entry: Entry) -> bytes:
+    """The member's name without what means nothing. Refuses names that lead out, links and special files."""
+    parts = [part for part in entry.name.split(b"/") if part not in (b"", b".")]
+    if entry.name.startswith(b"/") or b".." in parts or b"\0" in entry.name:
+        raise _malformed("a member's name leads out of it")
+    if entry.kind not in (Kind.FILE, Kind.FOLDER) or entry.segments is not None:
+        raise _malformed("a member is neither a plain file nor a folder")
+    return b"/".join(parts)
+
+
+def _malformed(why: str) -> RefusedError:
+    return RefusedError(Reason.MALFORMED_ARCHIVE, f"the archive cannot be read: {why}")
