@@ -32,6 +32,7 @@ class Allocation:
     session: SessionId
     node: NodeId
     pool: str
+    size: SandboxSize
     frozen: FrozenId
     frozen_digest: str
     state: AllocationState = AllocationState.RESERVED

@@ -80,10 +80,10 @@ class NodeCommands(Protocol):
     def drop(self, key: ContentKey) -> None:
         """The grant that ends a pin: remove it if it is still unwanted."""
 
-    def start(self, order: Order) -> None:
+    def start_allocation(self, order: Order) -> None:
         """Run an allocation. Repeating it is harmless."""
 
-    def stop(self, allocation: AllocationId) -> None:
+    def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation. Repeating it, or an unknown one, is harmless."""
 
     def exec(

@@ -1,0 +1,61 @@
+"""Core and its nodes in one process: a call is a call."""
+
+import threading
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.ids import NodeId
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ContentKey
+from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, NodeCommands, Welcome
+
+
+class InProcessLink:
+    """Both ends: `reach` is Core's, the rest is what nodes call. Nodes that said hello can be reached."""
+
+    def __init__(self) -> None:
+        """Nobody is connected; `serve` comes first."""
+        self._lock = threading.Lock()
+        self._nodes: dict[NodeId, NodeCommands] = {}
+        self._reports: CoreReports | None = None
+
+    def serve(self, reports: CoreReports) -> None:
+        """Core is ready to hear from nodes."""
+        self._reports = reports
+
+    def reach(self, node: NodeId) -> NodeCommands:
+        """The node's commands, or `no_node_online`."""
+        with self._lock:
+            commands = self._nodes.get(node)
+        if commands is None:
+            raise RefusedError(Reason.NO_NODE_ONLINE, f"node {node} is not connected", details={"node": node})
+        return commands
+
+    def leave(self, node: NodeId) -> None:
+        """The node is gone."""
+        with self._lock:
+            self._nodes.pop(node, None)
+
+    def hello(self, hello: Hello, commands: NodeCommands) -> Welcome:
+        """Connect."""
+        welcome = self._core().hello(hello, commands)
+        with self._lock:
+            self._nodes[hello.node] = commands
+        return welcome
+
+    def heartbeat(self, node: NodeId, epoch: int, *, warm: bool) -> bool:
+        """Pass on."""
+        return self._core().heartbeat(node, epoch, warm=warm)
+
+    def readiness(self, node: NodeId, epoch: int, key: ContentKey, readiness: Readiness) -> bool:
+        """Pass on."""
+        return self._core().readiness(node, epoch, key, readiness)
+
+    def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
+        """Pass on."""
+        return self._core().allocation(node, epoch, report)
+
+    def _core(self) -> CoreReports:
+        if self._reports is None:
+            raise RefusedError(Reason.NO_NODE_ONLINE, "Core is not ready")
+        return self._reports

@@ -1,0 +1,97 @@
+"""Keys and projects: who may ask, and for whom."""
+
+from dataclasses import replace
+
+from sandbay.app import audit
+from sandbay.app.core import Actor, Core
+from sandbay.domain.canonical import sha256
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.ids import KeyId, ProjectId
+from sandbay.domain.project import KEY_PREFIXES, Key, KeyKind, Project
+from sandbay.domain.reasons import Reason
+from sandbay.ports.changes import AddKey, AddProject, ChangeProject, Conflict, ConflictKind, RevokeKey
+from sandbay.ports.store import KeyOf, ProjectOf
+
+
+def authenticate(core: Core, secret: str, wanted: KeyKind, request_id: str | None = None) -> Actor:
+    """The actor behind a secret. `invalid_api_key` for an unknown one, `forbidden` for the other kind's."""
+    key = core.store.read(KeyOf(sha256(secret.encode())))
+    if key is None or key.revoked_at is not None:
+        raise RefusedError(Reason.INVALID_API_KEY, "this API key is unknown or revoked")
+    if key.kind is not wanted:
+        raise RefusedError(
+            Reason.FORBIDDEN,
+            f"this needs {_article(wanted)} key",
+            details={"given": key.kind.value, "needed": wanted.value},
+        )
+    return Actor(key.principal, key.kind, key.project, request_id)
+
+
+def _article(kind: KeyKind) -> str:
+    return "an administrator" if kind is KeyKind.ADMINISTRATOR else "a project"
+
+
+def mint(core: Core, kind: KeyKind, name: str, principal: str, project: ProjectId | None = None) -> tuple[Key, str]:
+    """A key and its secret, not stored yet."""
+    secret = core.ids.secret(KEY_PREFIXES[kind])
+    key_id = KeyId(core.ids.new("key"))
+    return Key(key_id, kind, name, principal, sha256(secret.encode()), core.clock.now(), project), secret
+
+
+def create_project(core: Core, actor: Actor, name: str) -> Project:
+    """A new tenant. `name_taken` when there is one of this name."""
+    project = Project(ProjectId(core.ids.new("project")), name, core.clock.now())
+    try:
+        core.store.apply(AddProject(project), audit.done(core, actor, "project.create", project.id, {"name": name}))
+    except Conflict as conflict:
+        raise RefusedError(Reason.NAME_TAKEN, f"there is a project {name}", param="name") from conflict
+    return project
+
+
+def find_project(core: Core, name_or_id: str) -> Project:
+    """By name or id, or `not_found`."""
+    project = core.store.read(ProjectOf(name_or_id))
+    if project is None:
+        raise RefusedError(Reason.NOT_FOUND, f"there is no project {name_or_id}")
+    return project
+
+
+def create_key(core: Core, actor: Actor, project: Project, name: str, principal: str | None) -> tuple[Key, str]:
+    """A project key and its secret, which is shown this once."""
+    key, secret = mint(core, KeyKind.PROJECT, name, principal or name, project.id)
+    core.store.apply(AddKey(key), audit.done(core, actor, "key.create", key.id, {"project": project.id}))
+    return key, secret
+
+
+def revoke_key(core: Core, actor: Actor, project: Project, key: KeyId) -> None:
+    """It works nowhere from now on."""
+    try:
+        core.store.apply(
+            RevokeKey(key, core.clock.now(), project.id),
+            audit.done(core, actor, "key.revoke", key, {"project": project.id}),
+        )
+    except Conflict as conflict:
+        raise RefusedError(Reason.NOT_FOUND, f"{project.name} has no key {key}") from conflict
+
+
+def set_preference(core: Core, actor: Actor, project: Project, reference: str | None) -> Project:
+    """The project's standing preference. The caller has resolved it; a stale revision is refused."""
+    changed = replace(project, runtime_image_id=reference, revision=project.revision + 1)
+    facts = {"from": project.runtime_image_id, "to": reference}
+    try:
+        core.store.apply(ChangeProject(changed), audit.done(core, actor, "project.prefer", project.id, facts))
+    except Conflict as conflict:
+        if conflict.kind is not ConflictKind.STALE:
+            raise
+        raise revision_stale(conflict) from conflict
+    return changed
+
+
+def revision_stale(conflict: Conflict) -> RefusedError:
+    """The refusal that names the current revision."""
+    return RefusedError(
+        Reason.REVISION_STALE,
+        "it has changed since you read it; read it again",
+        param="expected_revision",
+        details={"current": conflict.current},
+    )

@@ -1,0 +1,166 @@
+"""Admit a Session: load → resolve → freeze → place → one transaction. Or one named refusal and nothing left.
+
+The frozen release, the Session, its reservation, the idempotency key and the audit row are written together.
+A lost race (slot, generation, idempotency key) is decided again on a fresh view.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from sandbay.app import audit
+from sandbay.app.core import Actor, Core
+from sandbay.app.place_session import able_pools, reserved, send_start, unplaced, waiting_for, wish_for
+from sandbay.app.select import Selection, select
+from sandbay.domain.canonical import canonical, sha256
+from sandbay.domain.declaration import Network
+from sandbay.domain.deployment import NOTHING_ASKED, Deployment, SandboxSize
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.ids import FrozenId, ProjectId, SessionId
+from sandbay.domain.placement import Placed, Unplaced
+from sandbay.domain.reasons import Reason
+from sandbay.domain.session import Session, SessionState
+from sandbay.flow.freeze import freeze
+from sandbay.flow.place import place
+from sandbay.flow.resolve import Rejected
+from sandbay.ports.changes import AdmitSession, Change, Conflict, ConflictKind, Reserve
+from sandbay.ports.records import SessionRecord
+from sandbay.ports.store import CreatedWith, Fleet, SessionOf
+
+_TRIES = 5
+MAX_WAIT = 1_800
+_CAN_WAIT = frozenset({Reason.IMAGE_NOT_READY, Reason.NO_CAPACITY, Reason.NO_NODE_ONLINE, Reason.POOL_PAUSED})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A create request. `resources` is a minimum; `wait_seconds` 0 fails at once when nothing is ready."""
+
+    runtime_image_id: str | None = None
+    platform: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    resources: SandboxSize = NOTHING_ASKED
+    network: Network = Network.DISABLED
+    wait_seconds: int = 0
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """`created` is False when an idempotency key had already made it."""
+
+    record: SessionRecord
+    created: bool
+
+
+def admit_session(core: Core, actor: Actor, asked: Asked, idempotency_key: str | None = None) -> Admitted:
+    """Admit, or raise the refusal. A retry with the same key looks at nothing again."""
+    project = _project(actor)
+    body_hash = sha256(canonical(asked))
+    try:
+        for _ in range(_TRIES):
+            replayed = _replay(core, project, idempotency_key, body_hash)
+            if replayed is not None:
+                return Admitted(replayed, created=False)
+            try:
+                record = _admit(core, actor, asked, idempotency_key, body_hash)
+            except Conflict as conflict:
+                if conflict.kind not in (ConflictKind.FULL, ConflictKind.STALE, ConflictKind.TAKEN):
+                    raise
+            else:
+                core.changed.set()
+                return Admitted(record, created=True)
+    except RefusedError as error:
+        audit.refused(core, actor, "session.create", asked.runtime_image_id or project, error)
+        raise
+    raise RefusedError(Reason.NO_CAPACITY, "others took every free slot first; try again", details={"tries": _TRIES})
+
+
+def _project(actor: Actor) -> ProjectId:
+    if actor.project is None:
+        raise RefusedError(Reason.FORBIDDEN, "a Session belongs to a project; use a project key")
+    return actor.project
+
+
+def _replay(core: Core, project: ProjectId, key: str | None, body_hash: str) -> SessionRecord | None:
+    created = core.store.read(CreatedWith(project, key)) if key is not None else None
+    if created is None:
+        return None
+    if created.body_hash != body_hash:
+        raise RefusedError(
+            Reason.IDEMPOTENCY_CONFLICT,
+            "this Idempotency-Key was used with another body",
+            param="Idempotency-Key",
+            details={"session": created.session},
+        )
+    return core.store.read(SessionOf(created.session, project))
+
+
+def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
+    project = _project(actor)
+    selection = select(core, project, asked.runtime_image_id, asked.platform)
+    frozen = _frozen(selection)
+    now = core.clock.now()
+    session_id = SessionId(core.ids.new("session"))
+    pools = able_pools(core, selection.deployment, frozen, asked.network)
+    outcome = place(frozen, asked.resources, pools, core.store.read(Fleet(frozen.content_key, now)), session_id)
+    if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
+        core.store.apply(*wish_for(core, frozen, outcome))
+        core.changed.set()
+        raise unplaced(outcome)
+    session = Session(
+        id=session_id,
+        project=project,
+        frozen=FrozenId(core.ids.new("frozen")),
+        frozen_digest=frozen.document_digest,
+        state=SessionState.STARTING if isinstance(outcome, Placed) else SessionState.WAITING,
+        created_at=now,
+        principal=actor.principal,
+        network=asked.network,
+        resources=asked.resources,
+        env=dict(asked.env),
+        metadata=dict(asked.metadata),
+        waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
+        wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
+    )
+    return _apply(core, actor, session, frozen, outcome, selection.deployment, (key, body_hash))
+
+
+def _frozen(selection: Selection) -> FrozenRelease:
+    outcome = selection.outcome
+    if isinstance(outcome, Rejected):
+        raise RefusedError.of(outcome.refusal)
+    return freeze(
+        outcome.entry.image,
+        outcome.release,
+        outcome.variant,
+        reference=outcome.reference,
+        decided_by=outcome.decided_by,
+        trail=outcome.trail,
+        generation=selection.deployment.generation,
+    )
+
+
+def _apply(
+    core: Core,
+    actor: Actor,
+    session: Session,
+    frozen: FrozenRelease,
+    outcome: Placed | Unplaced,
+    deployment: Deployment,
+    idempotency: tuple[str | None, str],
+) -> SessionRecord:
+    facts = {"release": f"{frozen.image_name}:{frozen.number}", "digest": frozen.digest, "by": frozen.decided_by.level}
+    changes: list[Change] = [AdmitSession(session, frozen, *idempotency)]
+    allocation = None
+    if isinstance(outcome, Placed):
+        allocation = reserved(core, session, outcome, deployment)
+        changes.append(Reserve(allocation, frozen.content_key, outcome.slots, session.created_at))
+    else:
+        changes += wish_for(core, frozen, outcome)
+    core.store.apply(*changes, audit.done(core, actor, "session.create", session.id, facts))
+    record = SessionRecord(session, frozen, allocation)
+    if allocation is not None:
+        send_start(core, record)
+    return record

@@ -1,0 +1,87 @@
+"""What every use case is handed: the ports, the settings, and who is asking."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from sandbay.domain.declaration import Declaration
+from sandbay.domain.ids import NodeId, ProjectId
+from sandbay.domain.project import KeyKind
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.release import ContentKey
+from sandbay.ports.blobs import Blobs
+from sandbay.ports.clock import Clock
+from sandbay.ports.ids import Ids
+from sandbay.ports.node_link import NodeLink
+from sandbay.ports.store import Store
+from sandbay.ports.uploads import Uploads
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks. `project` is None for the administrator."""
+
+    principal: str
+    kind: KeyKind
+    project: ProjectId | None = None
+    request_id: str | None = None
+
+
+SYSTEM = Actor("system", KeyKind.ADMINISTRATOR)
+"""Who acts when nobody asked: the reconciler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Bounds of an installation; each is told in the refusal that it causes. Sizes in bytes."""
+
+    images: int = 1_000
+    releases_per_image: int = 50
+    upload_bytes: int = 64 * 1024**3
+    upload_life: timedelta = timedelta(hours=24)
+    start_wait: float = 60.0
+    """How long a create call waits for the Session to run before it answers `starting`, in seconds."""
+
+
+class Signal:
+    """Wakes whoever waits for something to change. It carries no facts: those are read from the store."""
+
+    def __init__(self) -> None:
+        """Start at version 0."""
+        self._condition = threading.Condition()
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Rises with every change."""
+        return self._version
+
+    def set(self) -> None:
+        """Something changed."""
+        with self._condition:
+            self._version += 1
+            self._condition.notify_all()
+
+    def wait(self, seen: int, timeout: float) -> int:
+        """Return when the version is no longer `seen`, or after `timeout` seconds."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._version != seen, timeout)
+            return self._version
+
+
+@dataclass(frozen=True)
+class Core:
+    """One Core: its ports, and the little that lives in memory only because losing it costs nothing."""
+
+    store: Store
+    blobs: Blobs
+    uploads: Uploads
+    link: NodeLink
+    clock: Clock
+    ids: Ids
+    declarations: Mapping[str, Declaration]
+    settings: Settings = field(default_factory=Settings)
+    changed: Signal = field(default_factory=Signal)
+    progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
+    """Bytes of prepares under way, as last reported; the states themselves are rows."""

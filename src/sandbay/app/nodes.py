@@ -1,0 +1,245 @@
+"""What nodes tell Core, and what becomes of it: readiness, proofs, allocations.
+
+Every report carries its epoch; what an older epoch says changes nothing. A first proof makes a release
+active, and with it `stable`, a requested promotion and the first default image, in one transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sandbay.app import audit
+from sandbay.app.core import SYSTEM, Core
+from sandbay.app.place_session import order_of
+from sandbay.app.select import current_deployment
+from sandbay.app.wants import wanted_for
+from sandbay.domain.allocation import AllocationState, mismatch
+from sandbay.domain.catalog import ImageEntry
+from sandbay.domain.ids import AllocationId, NodeId
+from sandbay.domain.node import Node
+from sandbay.domain.readiness import Readiness, ReadinessState, may_follow
+from sandbay.domain.reasons import Reason
+from sandbay.domain.reference import STABLE
+from sandbay.domain.release import REJECTING, ContentKey, Fault, ReleaseState
+from sandbay.domain.session import SessionState
+from sandbay.ports.changes import (
+    Change,
+    Conflict,
+    ConflictKind,
+    DropWish,
+    MoveAllocation,
+    MoveChannel,
+    MoveRelease,
+    MoveSession,
+    PutNode,
+    PutReadiness,
+    SeeNode,
+    SetDeployment,
+)
+from sandbay.ports.node_link import AllocationReport, Assigned, Hello, NodeCommands, Welcome
+from sandbay.ports.records import KnownVariant, ReadinessRow, SessionRecord
+from sandbay.ports.store import CatalogOf, Nodes, OpenAllocations, ReadinessRows, VariantsOf
+
+_STATES_OF_BYTES = frozenset({ReadinessState.PULLING, ReadinessState.QUEUED})
+_TRIES = 5
+
+
+class NodeReports:
+    """The port `CoreReports`, behind the link."""
+
+    def __init__(self, core: Core) -> None:
+        """Serve one Core."""
+        self._core = core
+
+    def hello(self, hello: Hello, commands: NodeCommands) -> Welcome:
+        """A new epoch: cells become what the node found on disk, still to be proved again."""
+        del commands  # the link keeps them; Core reaches the node through it
+        core = self._core
+        known = next((n for n in core.store.read(Nodes()) if n.id == hello.node), None)
+        node = Node(
+            id=hello.node,
+            name=hello.name,
+            provider=hello.provider,
+            runtime=hello.runtime,
+            platform=hello.platform,
+            slots=hello.slots,
+            labels=dict(hello.labels),
+            epoch=(known.epoch if known else 0) + 1,
+            last_seen=core.clock.now(),
+        )
+        cells = [
+            PutReadiness(node.id, node.epoch, row.key, _found(row, hello.held), None)
+            for row in core.store.read(ReadinessRows())
+            if row.node == node.id
+        ]
+        core.store.apply(PutNode(node), *cells, audit.done(core, SYSTEM, "node.hello", node.id))
+        core.changed.set()
+        assigned = [_assigned(record) for record in core.store.read(OpenAllocations(node.id))]
+        return Welcome(node.epoch, wanted_for(core, node.id), assigned)
+
+    def heartbeat(self, node: NodeId, epoch: int, *, warm: bool) -> bool:
+        """Still here."""
+        return self._accepted(SeeNode(node, epoch, self._core.clock.now(), warm))
+
+    def readiness(self, node: NodeId, epoch: int, key: ContentKey, readiness: Readiness) -> bool:
+        """Store what moved; bytes alone are kept in memory."""
+        core = self._core
+        row = next((r for r in core.store.read(ReadinessRows(key)) if r.node == node), None)
+        stored = row.readiness if row else Readiness()
+        if not may_follow(stored, readiness):
+            return False
+        core.progress[node, key] = readiness
+        if _same(stored, readiness):
+            core.changed.set()
+            return True
+        if readiness.state not in _STATES_OF_BYTES:
+            core.progress.pop((node, key), None)
+        put = PutReadiness(node, epoch, key, readiness, row.readiness.attempt if row else None)
+        return self._settle(put, readiness)
+
+    def _settle(self, put: PutReadiness, readiness: Readiness) -> bool:
+        """The cell and what follows from it, together; on a lost race everything is derived again."""
+        for _ in range(_TRIES):
+            try:
+                self._core.store.apply(put, *consequences(self._core, put.node, put.key, readiness))
+            except Conflict as conflict:
+                if conflict.change == put:
+                    return False
+                continue
+            self._core.changed.set()
+            return True
+        return False
+
+    def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
+        """Store where an allocation stands. A booted identity that is not the frozen one closes it."""
+        core = self._core
+        current = next((n for n in core.store.read(Nodes()) if n.id == node), None)
+        record = self._record(node, report.allocation)
+        if current is None or current.epoch != epoch or record is None:
+            return False
+        if report.state is AllocationState.RUNNING:
+            changes = _running(core, record, report)
+        else:
+            changes = _closed(core, record, report)
+        return self._accepted(*changes)
+
+    def _record(self, node: NodeId, allocation: AllocationId) -> SessionRecord | None:
+        records = self._core.store.read(OpenAllocations(node))
+        return next((r for r in records if r.allocation is not None and r.allocation.id == allocation), None)
+
+    def _accepted(self, *changes: Change) -> bool:
+        try:
+            self._core.store.apply(*changes)
+        except Conflict as conflict:
+            if conflict.kind not in (ConflictKind.STALE, ConflictKind.MISSING):
+                raise
+            return False
+        self._core.changed.set()
+        return True
+
+
+def _found(row: ReadinessRow, held: Sequence[ContentKey]) -> Readiness:
+    """At hello: what is on disk is to be verified again; what is not is absent, or lost where it was ready."""
+    if row.key in held:
+        return replace(row.readiness, state=ReadinessState.VERIFYING, attempt=0, fault=None, retry_at=None)
+    return Readiness()
+
+
+def _same(stored: Readiness, reported: Readiness) -> bool:
+    """Whether only bytes moved."""
+    return stored == replace(reported, bytes_done=stored.bytes_done, bytes_total=stored.bytes_total)
+
+
+def _assigned(record: SessionRecord) -> Assigned:
+    allocation = record.allocation
+    return Assigned(order_of(record), allocation.state if allocation else AllocationState.CLOSED)
+
+
+_BEFORE_RUNNING = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
+_OPEN = _BEFORE_RUNNING | {AllocationState.STOPPING}
+
+
+def _running(core: Core, record: SessionRecord, report: AllocationReport) -> list[Change]:
+    now = core.clock.now()
+    session = record.session
+    wrong = mismatch(record.frozen, report.booted) if report.booted else {"booted": ("", None)}
+    if wrong:
+        message = "what booted is not what was frozen"
+        fault = Fault(Reason.IMAGE_MISMATCH, message, {name: list(pair) for name, pair in wrong.items()})
+        return [
+            MoveAllocation(report.allocation, _BEFORE_RUNNING, AllocationState.STOPPING, now, fault),
+            MoveSession(session.id, _STARTED, SessionState.FAILED, now, fault),
+        ]
+    moves: list[Change] = [MoveAllocation(report.allocation, _BEFORE_RUNNING, AllocationState.RUNNING, now)]
+    if session.state is SessionState.STARTING:
+        moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.RUNNING, now))
+    return moves
+
+
+_STARTED = frozenset({SessionState.STARTING, SessionState.RUNNING})
+
+
+def _closed(core: Core, record: SessionRecord, report: AllocationReport) -> list[Change]:
+    """The end of an allocation ends its Session: as asked when it was ending, else by the fault."""
+    now = core.clock.now()
+    session = record.session
+    moves: list[Change] = [MoveAllocation(report.allocation, _OPEN, AllocationState.CLOSED, now, report.fault)]
+    if session.state is SessionState.ENDING:
+        moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.ENDED, now))
+    elif session.state in _STARTED:
+        fault = report.fault or Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
+        moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.FAILED, now, fault))
+        moves.append(audit.done(core, SYSTEM, "session.fail", session.id, {"reason": fault.reason.value}))
+    return moves
+
+
+def consequences(core: Core, node: NodeId, key: ContentKey, readiness: Readiness) -> list[Change]:
+    """What a moved cell means for releases, channels, the default image and wishes."""
+    if readiness.state is ReadinessState.READY:
+        pending = [v for v in _variants(core, key) if v.state is ReleaseState.PENDING]
+        return [DropWish(key, node), *(change for v in pending for change in _proved(core, v))]
+    if readiness.state is ReadinessState.FAILED and readiness.fault and readiness.fault.reason in REJECTING:
+        rejected = [
+            _rejected(core, v, readiness.fault) for v in _variants(core, key) if v.state is ReleaseState.PENDING
+        ]
+        return [DropWish(key, node), *(change for changes in rejected for change in changes)] if rejected else []
+    return []
+
+
+def _variants(core: Core, key: ContentKey) -> Sequence[KnownVariant]:
+    return core.store.read(VariantsOf(frozenset({key})))
+
+
+def _rejected(core: Core, known: KnownVariant, fault: Fault) -> list[Change]:
+    before = frozenset({ReleaseState.PENDING})
+    return [
+        MoveRelease(known.release, before, ReleaseState.REJECTED, fault),
+        audit.done(core, SYSTEM, "release.reject", known.release, {"reason": fault.reason.value}),
+    ]
+
+
+def _proved(core: Core, known: KnownVariant) -> list[Change]:
+    entry = core.store.read(CatalogOf(frozenset({known.image_name}))).image(known.image)
+    if entry is None:
+        return []
+    now = core.clock.now()
+    changes: list[Change] = [MoveRelease(known.release, frozenset({ReleaseState.PENDING}), ReleaseState.ACTIVE)]
+    changes += [
+        MoveChannel(known.image, channel, known.number, expected, now, SYSTEM.principal, "first proof")
+        for channel, expected in _channels(entry, known.number)
+    ]
+    deployment = current_deployment(core)
+    if deployment.default_image is None:
+        first = replace(deployment, generation=deployment.generation + 1, default_image=known.image)
+        changes.append(SetDeployment(first, deployment.generation))
+    return [*changes, audit.done(core, SYSTEM, "release.activate", known.release)]
+
+
+def _channels(entry: ImageEntry, number: int) -> list[tuple[str, int | None]]:
+    """`stable` when there is none yet, and the channel that was asked for at registration."""
+    asked = entry.releases[number].status.promote
+    moves: list[tuple[str, int | None]] = [] if STABLE in entry.channels else [(STABLE, 0)]
+    if asked is not None and asked != STABLE:
+        moves.append((asked, None))
+    elif asked == STABLE and STABLE in entry.channels:
+        moves.append((STABLE, None))
+    return moves

@@ -1,0 +1,51 @@
+"""The background pass: whatever the rows say should be under way, is told again until it is done.
+
+Level-triggered: it looks at rows, never at what it remembers, so a crash between any two statements costs
+at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start and stop.
+"""
+
+from sandbay.app.core import Core
+from sandbay.app.place_session import place_waiting, send_start
+from sandbay.app.select import current_deployment
+from sandbay.app.sessions import stop_allocation
+from sandbay.app.wants import push_wants
+from sandbay.domain.allocation import AllocationState
+from sandbay.domain.ids import NodeId
+from sandbay.domain.readiness import ReadinessState
+from sandbay.domain.session import SessionState
+from sandbay.ports.changes import DropUpload
+from sandbay.ports.records import Page
+from sandbay.ports.store import ExpiredUploads, Nodes, OpenAllocations, ReadinessRows, Sessions
+
+_TO_START = frozenset({AllocationState.RESERVED, AllocationState.STARTING})
+_PAGE = 500
+
+
+def reconcile(core: Core) -> None:
+    """One pass. Safe to repeat and to run beside requests."""
+    deployment = current_deployment(core)
+    for record in reversed(core.store.read(Sessions(None, frozenset({SessionState.WAITING}), Page(limit=_PAGE)))):
+        place_waiting(core, record, deployment)
+    for node in core.store.read(Nodes()):
+        if push_wants(core, node.id):
+            _tell_allocations(core, node.id)
+            _tell_drops(core, node.id)
+    for upload in core.store.read(ExpiredUploads(core.clock.now())):
+        core.uploads.remove(upload.id)
+        core.store.apply(DropUpload(upload.id))
+
+
+def _tell_allocations(core: Core, node: NodeId) -> None:
+    for record in core.store.read(OpenAllocations(node)):
+        if record.allocation is None:
+            continue
+        if record.allocation.state in _TO_START:
+            send_start(core, record)
+        elif record.allocation.state is AllocationState.STOPPING:
+            stop_allocation(core, record.allocation)
+
+
+def _tell_drops(core: Core, node: NodeId) -> None:
+    for row in core.store.read(ReadinessRows()):
+        if row.node == node and row.readiness.state is ReadinessState.EVICTING:
+            core.link.reach(node).drop(row.key)

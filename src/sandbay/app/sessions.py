@@ -1,0 +1,138 @@
+"""Sessions after their admission: look, wait, end, run commands, reach files."""
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from sandbay.app import audit
+from sandbay.app.core import Actor, Core
+from sandbay.domain.allocation import Allocation, AllocationState, Booted
+from sandbay.domain.command import Command
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.ids import ProjectId, SessionId
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.reasons import Reason
+from sandbay.domain.session import FINAL, SessionState
+from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation, MoveSession
+from sandbay.ports.provider import Emit, Exit, Files
+from sandbay.ports.records import Page, SessionRecord
+from sandbay.ports.store import SessionOf, Sessions
+
+_OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
+_LIVE = frozenset({SessionState.WAITING, SessionState.STARTING, SessionState.RUNNING})
+_TRIES = 5
+
+
+def find_session(core: Core, session: SessionId, project: ProjectId | None) -> SessionRecord:
+    """One Session; what another project owns is `not_found`, exactly as what does not exist."""
+    record = core.store.read(SessionOf(session, project))
+    if record is None:
+        raise RefusedError(Reason.NOT_FOUND, f"there is no Session {session}")
+    return record
+
+
+def list_sessions(core: Core, project: ProjectId | None, page: Page) -> Sequence[SessionRecord]:
+    """Newest first."""
+    return core.store.read(Sessions(project, page=page))
+
+
+def wait_while(core: Core, record: SessionRecord, states: frozenset[SessionState], seconds: float) -> SessionRecord:
+    """Return when the Session is in none of `states`, or as it is after `seconds`."""
+    deadline = core.clock.monotonic() + seconds
+    while record.session.state in states:
+        seen = core.changed.version
+        record = find_session(core, record.session.id, record.session.project)
+        left = deadline - core.clock.monotonic()
+        if record.session.state not in states or left <= 0:
+            break
+        core.changed.wait(seen, left)
+    return record
+
+
+def progress_of(core: Core, record: SessionRecord) -> Readiness | None:
+    """The best prepare under way of what a waiting Session waits for."""
+    if record.session.state is not SessionState.WAITING:
+        return None
+    rows = [it for (_, key), it in list(core.progress.items()) if key == record.frozen.content_key]
+    return max(rows, key=lambda it: it.bytes_done, default=None)
+
+
+def end_session(core: Core, actor: Actor, session: SessionId) -> SessionRecord:
+    """Begin to end it, whatever it is doing. Repeating it, or ending what has ended, is fine."""
+    for _ in range(_TRIES):
+        record = find_session(core, session, actor.project)
+        if record.session.state not in _LIVE:
+            return record
+        changes = _ending(core, record)
+        try:
+            core.store.apply(*changes, audit.done(core, actor, "session.delete", session))
+        except Conflict as conflict:
+            if conflict.kind is not ConflictKind.STALE:
+                raise
+            continue
+        core.changed.set()
+        stop_allocation(core, record.allocation)
+        return find_session(core, session, actor.project)
+    raise RefusedError(Reason.REVISION_STALE, "the Session keeps changing; try again")
+
+
+def _ending(core: Core, record: SessionRecord) -> list[Change]:
+    """Without an open allocation there is nothing to wait for: it ends at once."""
+    now = core.clock.now()
+    state = record.session.state
+    moves: list[Change] = [MoveSession(record.session.id, frozenset({state}), SessionState.ENDING, now)]
+    allocation = record.allocation
+    if allocation is None or allocation.state is AllocationState.CLOSED:
+        return [*moves, MoveSession(record.session.id, frozenset({SessionState.ENDING}), SessionState.ENDED, now)]
+    return [*moves, MoveAllocation(allocation.id, _OPEN, AllocationState.STOPPING, now)]
+
+
+def stop_allocation(core: Core, allocation: Allocation | None) -> None:
+    """Tell the node; when it is away, the reconciler tells it again."""
+    if allocation is None:
+        return
+    try:
+        core.link.reach(allocation.node).stop_allocation(allocation.id)
+    except RefusedError as error:
+        if error.refusal.reason is not Reason.NO_NODE_ONLINE:
+            raise
+
+
+def running_allocation(record: SessionRecord) -> Allocation:
+    """The open allocation of a running Session; `not_running` or `already_ended` otherwise."""
+    session = record.session
+    if session.state in FINAL:
+        details = {"status": session.state.value}
+        raise RefusedError(Reason.ALREADY_ENDED, f"{session.id} has {session.state.value}", details=details)
+    if session.state is not SessionState.RUNNING or record.allocation is None:
+        details = {"status": session.state.value}
+        raise RefusedError(Reason.NOT_RUNNING, f"{session.id} is {session.state.value}", details=details)
+    return record.allocation
+
+
+def run_command(
+    core: Core,
+    record: SessionRecord,
+    command: Command,
+    *,
+    stdin: Iterable[bytes] = (),
+    emit: Emit,
+    cancel: threading.Event | None = None,
+) -> Exit:
+    """Run to its end; output goes to `emit` as it comes."""
+    allocation = running_allocation(record)
+    return core.link.reach(allocation.node).exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel)
+
+
+def files_of(core: Core, record: SessionRecord) -> Files:
+    """The files of a running Session."""
+    allocation = running_allocation(record)
+    return core.link.reach(allocation.node).files(allocation.id)
+
+
+def booted_of(core: Core, record: SessionRecord) -> Booted | None:
+    """What the running thing says of itself, for the administrator; None when nothing runs or its node is away."""
+    try:
+        allocation = running_allocation(record)
+        return core.link.reach(allocation.node).booted(allocation.id)
+    except RefusedError:
+        return None

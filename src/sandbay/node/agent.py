@@ -1,0 +1,161 @@
+"""The node's process: says hello, keeps images, runs allocations, serves commands. One provider, one runtime."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from sandbay.domain.allocation import Booted, Order
+from sandbay.domain.command import Command
+from sandbay.domain.ids import AllocationId, NodeId
+from sandbay.domain.node import HEARTBEAT
+from sandbay.domain.platform import Platform
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.release import ContentKey
+from sandbay.node.allocations import AllocationRunner
+from sandbay.node.images import ImageKeeper
+from sandbay.ports.clock import Clock
+from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, Wanted
+from sandbay.ports.provider import Emit, Exit, Files, Provider
+
+_STEP_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who this node is. `prepares`: how many images are prepared at once; `slots`: how many sandboxes."""
+
+    node: NodeId
+    name: str
+    runtime: str
+    platform: Platform
+    slots: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+    prepares: int = 2
+
+
+class Agent:
+    """One node. `start` connects; `close` leaves sandboxes running for the next agent to adopt."""
+
+    def __init__(self, identity: Identity, provider: Provider, core: CoreReports, clock: Clock) -> None:
+        """Nothing happens before `start`."""
+        self._identity, self._provider, self._core, self._clock = identity, provider, core, clock
+        self._images = ImageKeeper(provider, clock, self._report_image, self._disagree, identity.prepares)
+        self._allocations = AllocationRunner(provider, self._report_allocation)
+        self._epoch = 0
+        self._warm = False
+        self._say_hello = threading.Event()
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="sandbay-node", daemon=True)
+
+    def start(self) -> None:
+        """Say hello, then serve until `close`."""
+        self._hello()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving. Sandboxes go on."""
+        self._closing.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._images.close()
+        self._allocations.close()
+
+    # Commands of Core
+
+    def want(self, wanted: Wanted) -> None:
+        """Reconcile towards this set."""
+        self._images.want(wanted)
+        self._wake.set()
+
+    def retry(self, key: ContentKey) -> None:
+        """Prepare a failed variant again."""
+        self._images.retry(key)
+
+    def drop(self, key: ContentKey) -> None:
+        """The grant to remove it."""
+        self._images.drop(key)
+
+    def start_allocation(self, order: Order) -> None:
+        """Run an allocation."""
+        self._allocations.start(order)
+
+    def stop_allocation(self, allocation: AllocationId) -> None:
+        """End an allocation."""
+        self._allocations.stop(allocation)
+
+    def exec(
+        self,
+        allocation: AllocationId,
+        command: Command,
+        *,
+        stdin: Iterable[bytes] = (),
+        emit: Emit,
+        cancel: threading.Event | None = None,
+    ) -> Exit:
+        """Run a command in a sandbox."""
+        return self._provider.exec(allocation, command, stdin=stdin, emit=emit, cancel=cancel)
+
+    def files(self, allocation: AllocationId) -> Files:
+        """A sandbox's files."""
+        return self._provider.files(allocation)
+
+    def booted(self, allocation: AllocationId) -> Booted:
+        """What a sandbox was booted from."""
+        return self._provider.booted(allocation)
+
+    # The agent's own life
+
+    def _hello(self) -> None:
+        me = self._identity
+        on_disk = tuple(self._provider.held())
+        hello = Hello(
+            me.node, me.name, self._provider.declaration.kind, me.runtime, me.platform, me.slots, on_disk, me.labels
+        )
+        welcome = self._core.hello(hello, self)
+        self._epoch, self._warm = welcome.epoch, False
+        self._images.begin(welcome.wanted, on_disk)
+        self._allocations.adopt(welcome.assigned)
+        self._images.step()
+        self._beat()
+
+    def _loop(self) -> None:
+        next_beat = self._clock.monotonic() + HEARTBEAT.total_seconds()
+        while not self._closing.is_set():
+            self._wake.wait(_STEP_SECONDS)
+            self._wake.clear()
+            try:
+                if self._say_hello.is_set():
+                    self._say_hello.clear()
+                    self._hello()
+                self._images.step()
+                self._allocations.look()
+                if not self._warm or self._clock.monotonic() >= next_beat:
+                    self._beat()
+                    next_beat = self._clock.monotonic() + HEARTBEAT.total_seconds()
+            except Exception:
+                log.exception("the node's pass failed; trying again")
+
+    def _beat(self) -> None:
+        """Warm, once reached, stays: a later change of what is required sends no node back."""
+        self._warm = self._warm or self._images.warm()
+        if not self._core.heartbeat(self._identity.node, self._epoch, warm=self._warm):
+            self._disagree()
+
+    def _disagree(self) -> None:
+        self._say_hello.set()
+        self._wake.set()
+
+    def _report_image(self, key: ContentKey, readiness: Readiness) -> bool:
+        accepted = self._core.readiness(self._identity.node, self._epoch, key, readiness)
+        if not self._warm:
+            self._wake.set()
+        return accepted
+
+    def _report_allocation(self, report: AllocationReport) -> bool:
+        return self._core.allocation(self._identity.node, self._epoch, report)
