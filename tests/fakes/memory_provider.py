@@ -1,0 +1,322 @@
+"""A provider without processes. It passes the provider suite, so tests of the layers above may believe it.
+
+    world = World()                          # what survives kill -9: the node's disk and what runs on it
+    provider = MemoryProvider(world)         # a second one on the same world is the node after a restart
+    world.knobs.fail_prepare(Reason.NO_SPACE, times=2)
+    world.knobs.boots = {"image_manifest_digest": "sha256:…"}      # another image boots
+    with world.knobs.holding_prepare(): …    # prepares wait until the block ends
+    world.knobs.crash_at = "create:started"  # the next pass over that step raises CrashError
+
+Any variant can be prepared: unless `world.contents` says what is in it, it is a small system with a shell,
+root and agent (1000), and its own content key in /etc/image.
+"""
+
+import contextlib
+import copy
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sandbay.domain.allocation import Booted, Order, Presence
+from sandbay.domain.command import (
+    WORKSPACE,
+    Command,
+    User,
+    argv_of,
+    environment,
+    find_user,
+    workdir_of,
+)
+from sandbay.domain.declaration import Ability, ArtifactRule, Declaration, Isolation, Mode, Network, Resource
+from sandbay.domain.errors import Refusal, RefusedError
+from sandbay.domain.ids import AllocationId
+from sandbay.domain.platform import Platform
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, Variant
+from sandbay.ports.provider import Emit, Exit, FileKind, Finding, Phase, PrepareProgress, Progress
+from tests.fakes.memory_files import Entry, MemoryFiles, folder
+from tests.fakes.memory_programs import MARK, PROGRAMS, KilledError, Process, run
+
+DECLARATION = Declaration(
+    kind="memory",
+    mode=Mode.NODE,
+    artifacts={name: ArtifactRule(r"sha256:[0-9a-f]{64}") for name in (MANIFEST_DIGEST, IMAGE_ID)},
+    platforms=(Platform.of("linux", "amd64"), Platform.of("linux", "arm64")),
+    layer_formats=frozenset({"gzip", "zstd", "plain"}),
+    max_layers=127,
+    abilities=frozenset({Ability.EXEC, Ability.FILES}),
+    networks=frozenset({Network.DISABLED}),
+    enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
+    isolation=Isolation.NAMESPACES,
+)
+STEPS = (
+    *("prepare:fetched", "prepare:unpacked", "prepare:committed"),
+    *("create:recorded", "create:started", "destroy:killed", "remove:unlisted"),
+)
+PASSWD = b"root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+T = TypeVar("T")
+GROUP = b"root:x:0:\nagent:x:1000:\n"
+
+
+class CrashError(Exception):
+    """Where kill -9 would have struck: nothing above a provider expects this."""
+
+
+@dataclass
+class Knobs:
+    """What a test may turn. `crash_at` is one of STEPS and strikes once."""
+
+    boots: Mapping[str, str] | None = None
+    crash_at: str | None = None
+    prepare_began: threading.Event = field(default_factory=threading.Event)
+    failures: list[Reason] = field(default_factory=list)
+    _gate: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._gate.set()
+
+    def fail_prepare(self, reason: Reason, *, times: int = 1) -> None:
+        """Let the next prepares fail."""
+        self.failures += [reason] * times
+
+    @contextlib.contextmanager
+    def holding_prepare(self) -> Iterator[None]:
+        """Prepares that begin inside the block wait for its end; `prepare_began` tells of the first."""
+        self.prepare_began.clear()
+        self._gate.clear()
+        try:
+            yield
+        finally:
+            self._gate.set()
+
+    def pass_gate(self) -> None:
+        self.prepare_began.set()
+        self._gate.wait()
+
+    def step(self, name: str) -> None:
+        if self.crash_at == name:
+            self.crash_at = None
+            raise CrashError(name)
+
+
+@dataclass
+class Sandbox:
+    """One allocation. It is recorded before it runs, as a real one is."""
+
+    order: Order
+    variant: Variant
+    booted: Booted
+    files: MemoryFiles
+    started: bool = False
+    gone: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass
+class World:
+    """The durable part of a node. `unpacked` counts the real work done per variant."""
+
+    contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
+    damaged: set[ContentKey] = field(default_factory=set)
+    held: dict[ContentKey, Variant] = field(default_factory=dict)
+    unpacked: Counter[ContentKey] = field(default_factory=Counter)
+    sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
+    knobs: Knobs = field(default_factory=Knobs)
+    pids: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
+
+
+class MemoryProvider:
+    """The port `Provider` over a World."""
+
+    def __init__(self, world: World, declaration: Declaration = DECLARATION) -> None:
+        self.world = world
+        self._declaration = declaration
+        self._lock = threading.RLock()
+        self._preparing: dict[ContentKey, threading.Lock] = {}
+
+    @property
+    def declaration(self) -> Declaration:
+        return self._declaration
+
+    def check(self) -> Sequence[Finding]:
+        return [Finding("memory", ok=True, says="always here")]
+
+    def prepare(self, variant: Variant, progress: Progress) -> None:
+        key, knobs = variant.content_key, self.world.knobs
+        with self._lock:
+            turn = self._preparing.setdefault(key, threading.Lock())
+        with turn:
+            if key in self.world.held:
+                return
+            knobs.pass_gate()
+            if knobs.failures:
+                raise RefusedError(knobs.failures.pop(0), "as the test wants it")
+            if key in self.world.damaged:
+                raise RefusedError(Reason.DIGEST_MISMATCH, "the bytes do not have their digest")
+            progress(PrepareProgress(Phase.FETCH, variant.size, variant.size))
+            knobs.step("prepare:fetched")
+            self.world.unpacked[key] += 1
+            progress(PrepareProgress(Phase.UNPACK, variant.size, variant.size))
+            knobs.step("prepare:unpacked")
+            progress(PrepareProgress(Phase.COMMIT, variant.size, variant.size))
+            with self._lock:
+                self.world.held[key] = variant
+            knobs.step("prepare:committed")
+
+    def probe(self, variant: Variant) -> None:
+        if variant.content_key not in self.world.held:
+            raise _absent(variant.content_key)
+
+    def held(self) -> Sequence[ContentKey]:
+        with self._lock:
+            return sorted(self.world.held)
+
+    def create(self, order: Order) -> Booted:
+        with self._lock:
+            there = self.world.sandboxes.get(order.allocation)
+            if there is not None and there.started:
+                if there.gone.is_set():
+                    raise RefusedError(Reason.START_FAILED, "the allocation has run before and has ended")
+                return there.booted
+            variant = self.world.held.get(order.frozen.content_key)
+            if variant is None:
+                raise _absent(order.frozen.content_key)
+            if order.network not in self.declaration.networks:
+                raise RefusedError(Reason.NETWORK_UNSUPPORTED, "this network mode cannot be enforced", param="network")
+            artifacts = {name: artifact.value for name, artifact in variant.artifacts.items()}
+            booted = Booted(self.world.knobs.boots or artifacts, next(self.world.pids), "memory")
+            sandbox = Sandbox(order, variant, booted, self._root_of(variant))
+            self.world.sandboxes[order.allocation] = sandbox
+            self.world.knobs.step("create:recorded")
+            sandbox.started = True
+            self.world.knobs.step("create:started")
+            return booted
+
+    def booted(self, allocation: AllocationId) -> Booted:
+        return self._running(allocation).booted
+
+    def presence(self, allocation: AllocationId) -> Presence:
+        with self._lock:
+            sandbox = self.world.sandboxes.get(allocation)
+            if sandbox is None:
+                return Presence.ABSENT
+            return Presence.RUNNING if sandbox.started and not sandbox.gone.is_set() else Presence.EXITED
+
+    def exec(
+        self,
+        allocation: AllocationId,
+        command: Command,
+        *,
+        stdin: Iterable[bytes] = (),
+        emit: Emit,
+        cancel: threading.Event | None = None,
+    ) -> Exit:
+        sandbox = self._running(allocation)
+        config, files = sandbox.variant.config, sandbox.files
+        user = _said(_user(files, command.user if command.user is not None else config.user))
+        argv = _said(argv_of(config, command))
+        if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
+            raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
+        workdir = workdir_of(config, command)
+        if not workdir.startswith("/") or not _is(files, workdir, FileKind.DIRECTORY):
+            raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir")
+        process = Process(
+            argv=argv,
+            env=environment(config, user, sandbox.order.env or {}, command.env),
+            user=user,
+            workdir=workdir,
+            files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
+            stdin=iter(stdin),
+            emit=emit,
+            stops=(sandbox.gone, cancel or threading.Event()),
+            deadline=None if command.timeout is None else time.monotonic() + command.timeout,
+        )
+        try:
+            return Exit(run(process))
+        except KilledError as killed:
+            return Exit(128 + 9, timed_out=killed.timed_out)
+
+    def files(self, allocation: AllocationId) -> MemoryFiles:
+        return self._running(allocation).files
+
+    def destroy(self, allocation: AllocationId) -> None:
+        with self._lock:
+            sandbox = self.world.sandboxes.get(allocation)
+            if sandbox is not None:
+                sandbox.gone.set()
+                self.world.knobs.step("destroy:killed")
+                del self.world.sandboxes[allocation]
+
+    def list_allocations(self) -> Sequence[AllocationId]:
+        with self._lock:
+            return sorted(self.world.sandboxes)
+
+    def remove(self, key: ContentKey) -> None:
+        with self._lock:
+            users = [a for a, sandbox in self.world.sandboxes.items() if sandbox.variant.content_key == key]
+            if users:
+                raise RefusedError(Reason.IN_USE, "an allocation runs from it", details={"allocations": users})
+            self.world.held.pop(key, None)
+            self.world.knobs.step("remove:unlisted")
+
+    def _running(self, allocation: AllocationId) -> Sandbox:
+        with self._lock:
+            sandbox = self.world.sandboxes.get(allocation)
+            if sandbox is None or not sandbox.started or sandbox.gone.is_set():
+                raise RefusedError(Reason.NOT_RUNNING, "there is no such running sandbox")
+            return sandbox
+
+    def _root_of(self, variant: Variant) -> MemoryFiles:
+        files = MemoryFiles()
+        contents = self.world.contents.get(variant.content_key)
+        for path, entry in (contents or small_system(variant.content_key)).items():
+            files.make_folder("/" + path.rpartition("/")[0])
+            _place(files, path, copy.deepcopy(entry))
+        user = _user(files, variant.config.user)
+        if isinstance(user, User):
+            files.uid, files.gid = user.uid, user.gid
+        _place(files, WORKSPACE.lstrip("/"), folder(0o755, files.uid, files.gid))
+        if variant.config.workdir.startswith("/"):
+            MemoryFiles(root=files.root, lock=files.lock).make_folder(variant.config.workdir)
+        return files
+
+
+def small_system(name: str, *, leave_out: Sequence[str] = ()) -> dict[str, Entry]:
+    """A root with the simulated programs but those left out; /etc/image says `name`."""
+    programs = {f"bin/{p}": Entry(0o755, data=MARK + p.encode()) for p in PROGRAMS if p not in leave_out}
+    texts = {"etc/passwd": PASSWD, "etc/group": GROUP, "etc/image": name.encode()}
+    return programs | {path: Entry(data=data) for path, data in texts.items()} | {"tmp": folder(0o1777)}
+
+
+def _place(files: MemoryFiles, path: str, entry: Entry) -> None:
+    above, _, name = path.rpartition("/")
+    children = files.find("/" + above).children
+    assert children is not None
+    children[name] = entry
+
+
+def _user(files: MemoryFiles, spec: str) -> User | Refusal:
+    def text(path: str) -> bytes:
+        return files.read(path).read() if _is(files, path, FileKind.FILE) else b""
+
+    return find_user(spec, text("/etc/passwd"), text("/etc/group"))
+
+
+def _is(files: MemoryFiles, path: str, kind: FileKind) -> bool:
+    try:
+        return files.find(path).kind is kind
+    except RefusedError:
+        return False
+
+
+def _said(answer: T | Refusal) -> T:
+    if isinstance(answer, Refusal):
+        raise RefusedError.of(answer)
+    return answer
+
+
+def _absent(key: ContentKey) -> RefusedError:
+    return RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "the image is not on this node", details={"content_key": key})
