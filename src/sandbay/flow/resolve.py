@@ -80,13 +80,15 @@ def resolve(
 
 
 def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reason | None) -> Trail:
-    def step(saying: Saying) -> Step:
-        if saying is chosen:
+    decided = ordered.index(chosen)  # by place: equal sayings are told apart by nothing else
+
+    def step(place: int, saying: Saying) -> Step:
+        if place == decided:
             return Step(saying.level, outcome, saying.subject, saying.reference, reason)
         silent = saying.reference is None
         return Step(saying.level, Outcome.SILENT if silent else Outcome.OVERRULED, saying.subject, saying.reference)
 
-    return tuple(step(saying) for saying in ordered)
+    return tuple(step(place, saying) for place, saying in enumerate(ordered))
 
 
 def _at(refusal: Refusal, chosen: Saying) -> Refusal:
