@@ -117,8 +117,8 @@ def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Dep
         return found
     entry, held = found
     variant = held.release.variant_for(platform)
-    if variant is None:
-        offered = sorted(str(v.platform) for v in held.release.variants)
+    if variant is None or not _names(reference, variant):
+        offered = sorted(str(v.platform) for v in held.release.variants if _names(reference, v))
         message = f"{entry.image.name}:{held.release.number} has no variant for {platform}"
         return Refusal(Reason.IMAGE_UNSUPPORTED, message, None, {"platforms": offered, "platform": str(platform)})
     candidate = _Candidate(entry, held, variant)
@@ -170,10 +170,23 @@ def _select(entry: ImageEntry, reference: OfImage) -> ReleaseEntry | Refusal:
 
 
 def _by_digest(entry: ImageEntry, digest: str) -> ReleaseEntry | None:
-    for held in entry.releases.values():
-        if any(digest in (v.digest, v.index_digest) for v in held.release.variants):
-            return held
-    return None
+    """The oldest one that has it, so that a later registration of the same bytes moves no reference."""
+    numbers = (n for n, held in entry.releases.items() if any(_has(digest, v) for v in held.release.variants))
+    number = min(numbers, default=None)
+    return None if number is None else entry.releases[number]
+
+
+def _names(reference: ImageReference, variant: Variant) -> bool:
+    """Whether this variant of the release is meant: one platform's manifest digest never stands for another's bytes."""
+    match reference:
+        case OfImage(_, ByDigest(digest)):
+            return _has(digest, variant)
+        case _:
+            return True
+
+
+def _has(digest: str, variant: Variant) -> bool:
+    return digest in (variant.digest, variant.index_digest)
 
 
 def _not_retired(found: _Candidate, _: Deployment) -> Refusal | None:
