@@ -33,6 +33,7 @@ def place(
     frozen: FrozenRelease, resources: SandboxSize, pools: Iterable[Pool], fleet: Iterable[NodeView], session: SessionId
 ) -> Placed | Unplaced:
     """`fleet` holds each node once, with its readiness for `frozen.content_key`."""
+    pools = tuple(pools)
     views = sorted(fleet, key=lambda v: (v.active, _shuffled(session, v.node.id)))
     counts: Counts = {}
     for pool in pools:
