@@ -38,7 +38,6 @@ class Extractor:
         self._budget = budget
         self._over = over
         self._root_described = False
-        self._root_opaque = False
         self._make: dict[Kind, Callable[[Folder, bytes, Entry], None]] = {
             Kind.FILE: self._file,
             Kind.FOLDER: self._folder,
@@ -56,8 +55,6 @@ class Extractor:
         for entry in self._reader:
             self._tree.rest()
             self._entry(entry)
-        if self._root_opaque:
-            self._hide_lower_root()
         self._tree.settle()
         root = self._tree.root
         if not self._root_described:
@@ -110,8 +107,6 @@ class Extractor:
             return
         if not opaque:
             self._white_out(folder, name)
-        elif folder is self._tree.root:
-            self._root_opaque = True
         elif not self._over or folder.view is not None:
             self._tree.hide_below(folder)
 
@@ -130,16 +125,6 @@ class Extractor:
             self._tree.hide_below(self._tree.folder(folder, name))
             if key in self._tree.implied:
                 self._tree.replaced.add(key)
-
-    def _hide_lower_root(self) -> None:
-        """Overlayfs ignores an opaque root, so each name of the lower root is hidden by itself."""
-        root = self._tree.root
-        if root.view is None:
-            # Alone, the names are not known: asking for the root's metadata asks for the lower layers.
-            self._budget.refer(self._tree.implied, ())
-            return
-        for name in map(os.fsencode, sorted(os.listdir(root.view))):
-            self._white_out(root, name)
 
     def _make_way(self, folder: Folder, name: bytes) -> bool:
         """Something stands where an entry goes. Only our own marks and copies give way; True if it was a whiteout."""

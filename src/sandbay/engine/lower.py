@@ -31,7 +31,7 @@ def needs_lower_view(needs: Needs, lowers: Sequence[Path]) -> bool:
     It has to when a hard link leads out of it; when a folder that it only implies is something particular below;
     and when a whiteout stands in a folder that only this layer has, since overlayfs would then list its name.
     """
-    if needs.late or "" in needs.implied:
+    if needs.late:
         return True
     with _Lowers(lowers) as below:
         particular = any(not below.is_plain(os.fsencode(path)) for path in needs.implied)

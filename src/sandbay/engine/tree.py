@@ -277,6 +277,8 @@ class Tree:
     def _cut_off(self, key: Key) -> bool:
         """Whether the lower layers show nothing in this folder."""
         folder = self.root
+        if is_opaque(folder.fd):
+            return True
         for name in key:
             folder = self.folder(folder, name)
             if is_opaque(folder.fd):

@@ -24,7 +24,7 @@ from sandbay.domain.errors import Refusal
 from sandbay.domain.reasons import Reason
 from sandbay.engine.limits import Limits
 from sandbay.engine.lower import Needs
-from sandbay.engine.unpack_child import TREE, Order
+from sandbay.engine.unpack_child import Order
 
 _PIPE = 1 << 20
 _MOST_ANSWER = 1 << 30
@@ -47,7 +47,7 @@ class Unpacked:
     bytes: int
     """The sizes of its files together."""
     implied: tuple[str, ...]
-    """Folders that no entry describes; what they are depends on the lower layers. `""`: the root is opaque."""
+    """Folders that no entry describes; what they are depends on the lower layers."""
     late: tuple[tuple[str, str], ...]
     """(path, target) of hard links to what is not in this layer; they are not in the tree."""
     whiteouts: tuple[str, ...]
@@ -60,7 +60,7 @@ class Unpacked:
 
 
 class Unpacker:
-    """One layer on its way into the empty folder `into`, which its caller removes whatever happens.
+    """One layer on its way into the empty folder `into`, which its caller removes if anything goes wrong.
 
     `lowers` is None for a layer alone. A sequence, even an empty one, means over its parents, which are trees in one
     folder, topmost first: implied folders and links then become what they are there.
@@ -71,13 +71,7 @@ class Unpacker:
         self._process: subprocess.Popen[bytes] | None = None
         self._refused = False
 
-    @property
-    def tree(self) -> Path:
-        """The layer's tree, inside `into`."""
-        return self._order.into / TREE
-
     def __enter__(self) -> Self:
-        self.tree.mkdir(mode=0o700)
         command = [sys.executable, *_INTERPRETER, _START, self._order.to_json(), _PACKAGES]
         if sys.dont_write_bytecode:
             command.insert(1, "-B")

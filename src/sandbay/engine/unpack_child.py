@@ -25,8 +25,6 @@ from sandbay.engine.limits import Limits, exceeded
 from sandbay.engine.tar import TarError, TarLimitError, TarReader
 from sandbay.engine.tree import Tree
 
-TREE = "tree"
-_VIEW = "view"
 # What is left: owners and modes of any file, device nodes, file capabilities, and the marks of overlayfs (`trusted.*`).
 _CAPABILITIES = (
     linux.CAP_CHOWN,
@@ -44,7 +42,7 @@ _FILES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to do. `into` is the staging folder; `lowers` is None for a layer alone, else its parents, topmost first."""
+    """What to do. `into` is the tree to be; `lowers` is None for a layer alone, else its parents, topmost first."""
 
     into: Path
     limits: Limits
@@ -122,8 +120,8 @@ def confine(order: Order) -> tuple[int, int | None]:
     os.umask(0)
     linux.unshare(_NAMESPACES)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    view = _view(order.into / _VIEW, order.lowers) if order.lowers else None
-    _enter(order.into / TREE)
+    view = _view(order.into, order.lowers) if order.lowers else None
+    _enter(order.into)
     root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_NOFILE, _FILES)
@@ -142,8 +140,10 @@ def _limit(kind: int, most: int) -> None:
 
 
 def _view(at: Path, lowers: tuple[Path, ...]) -> int:
-    """The lower layers as one read-only tree, mounted where only this process sees it."""
-    at.mkdir(mode=0o700)
+    """The lower layers as one read-only tree, of which nothing stays but this descriptor.
+
+    It is mounted over the tree to be for a moment, where only this process sees it.
+    """
     kept = linux.MS_RDONLY | linux.MS_NODEV | linux.MS_NOSUID | linux.MS_NOEXEC
     if len(lowers) == 1:
         linux.mount(lowers[0], at, flags=linux.MS_BIND)
@@ -157,7 +157,10 @@ def _view(at: Path, lowers: tuple[Path, ...]) -> int:
         names = ":".join(lower.name for lower in lowers)
         options = f"lowerdir={names},index=off,metacopy=off,redirect_dir=off"
         linux.mount("overlay", at, "overlay", kept, options)
-    return os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    view = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.chdir("/")
+    linux.umount2(at, linux.MNT_DETACH)
+    return view
 
 
 def _enter(tree: Path) -> None:
