@@ -1,6 +1,8 @@
 """The writes of the store: one class each, and each says what it relies on.
 
-What a change relies on is checked in the transaction that applies it (`ports.store`).
+What a change relies on is checked in the transaction that applies it (`ports.store`), in the order in which it is
+told here; `ConflictKind` says how each refusal is called and what `current` then is. A change that speaks of a row
+which is not there is `MISSING`, an id that is there already is `TAKEN`, without being told each time.
 """
 
 from dataclasses import dataclass
@@ -29,7 +31,8 @@ class SetDeployment(Change):
     """Append a generation.
 
     Relies on `expected` being the current one (0: none yet) and on every pool that goes away, or changes its
-    provider, having no Session that is not final (`in_use`).
+    provider, having no Session that is not final and no open allocation (`IN_USE`, current: the pools' names). The
+    generation is `expected + 1`; anything else is a ValueError.
     """
 
     deployment: Deployment
@@ -38,7 +41,7 @@ class SetDeployment(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddImage(Change):
-    """Relies on the name never having been used and on fewer than `limit` images."""
+    """Relies on the name never having been used (`TAKEN`, current: the image) and on fewer than `limit` images."""
 
     image: Image
     limit: int
@@ -55,8 +58,8 @@ class ChangeImage(Change):
 class AddRelease(Change):
     """Append a release, pending.
 
-    Relies on its number being the next one, on no release of this image having the same set of content keys, and on
-    fewer than `limit` releases of the image.
+    Relies on no release of this image having the same set of content keys (`TAKEN`, current: that release), on its
+    number being the next one (`STALE`, current: the last), and on fewer than `limit` releases of the image.
     """
 
     release: Release
@@ -67,7 +70,7 @@ class AddRelease(Change):
 
 @dataclass(frozen=True, slots=True)
 class MoveRelease(Change):
-    """Relies on its state being one of `before`."""
+    """Relies on its state being one of `before`. The fault is what is given; `promote` stays."""
 
     release: ReleaseId
     before: frozenset[ReleaseState]
@@ -79,8 +82,8 @@ class MoveRelease(Change):
 class MoveChannel(Change):
     """Point a channel at an active release, with a row of history.
 
-    Relies on the stored revision being `expected` (0: the channel does not exist; None: whatever it is) and on the
-    release being active.
+    Relies on the release being active (`STALE`, current: its state) and on the stored revision being `expected` (0: the
+    channel does not exist; None: whatever it is).
     """
 
     image: ImageId
@@ -94,7 +97,7 @@ class MoveChannel(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddProject(Change):
-    """Relies on the name being unused."""
+    """Relies on the name being unused (`TAKEN`, current: the project)."""
 
     project: Project
 
@@ -108,7 +111,7 @@ class ChangeProject(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddKey(Change):
-    """Store a key."""
+    """Relies on the hash being unused (`TAKEN`, current: the key)."""
 
     key: Key
 
@@ -126,8 +129,9 @@ class RevokeKey(Change):
 class AdmitSession(Change):
     """Append the frozen release and the Session.
 
-    Relies on the frozen release's generation being the current one and, with an idempotency key, on that being
-    unused by the project (`TAKEN`, current: the Session it was used for).
+    Relies, with an idempotency key, on that being unused by the project (`TAKEN`, current: the Session it was used
+    for), and on the frozen release's generation being the current one. A Session whose digest is not the frozen
+    release's is a ValueError.
     """
 
     session: Session
@@ -140,8 +144,10 @@ class AdmitSession(Change):
 class Reserve(Change):
     """Open an allocation.
 
-    Relies on the Session having none open, and on the node having fewer than `slots` open ones and being READY,
-    and pinned, for `key`: what is being dropped is no place to start.
+    Relies on the Session having none open (`TAKEN`, current: that allocation), on the node being READY (`STALE`,
+    current: the state) and pinned (`STALE`, current: `unpinned`) for `key`, since what is being dropped is no place
+    to start, and on its having fewer than `slots` open ones (`FULL`). A `key` that is not the frozen release's is a
+    ValueError.
     """
 
     allocation: Allocation
@@ -154,8 +160,8 @@ class Reserve(Change):
 class MoveSession(Change):
     """Relies on its state being one of `before`.
 
-    What is not state, fault or waiting stays as it is; `waiting_for` and `wait_until` are cleared by every move; a
-    final state sets `ended_at`.
+    What is not state, fault or waiting stays as it is, and so does a fault when none is given; `waiting_for` and
+    `wait_until` are cleared by every move; a final state sets `ended_at`.
     """
 
     session: SessionId
@@ -167,7 +173,7 @@ class MoveSession(Change):
 
 @dataclass(frozen=True, slots=True)
 class MoveAllocation(Change):
-    """Relies on its state being one of `before`."""
+    """Relies on its state being one of `before`. A fault stays when none is given."""
 
     allocation: AllocationId
     before: frozenset[AllocationState]
@@ -212,7 +218,8 @@ class PutReadiness(Change):
 class Unpin(Change):
     """End a pin: the grant to drop. A READY cell becomes EVICTING in the same moment.
 
-    Relies on nothing needing it: no open allocation of it on the node, no wish, no waiting Session.
+    Relies on nothing needing it: no open allocation of it on the node and no waiting Session (`IN_USE`, current: a
+    Session), no wish there (`IN_USE`, current: `a wish`). Harmless when the pin has ended.
     """
 
     node: NodeId
@@ -258,7 +265,12 @@ class AddAudit(Change):
 
 
 class ConflictKind(StrEnum):
-    """What did not hold."""
+    """What did not hold, and what `current` then is unless the change tells otherwise.
+
+    STALE: the stored revision, number, generation, epoch, attempt (0: there is none) or state. TAKEN: the id that has
+    it, None when the id itself is what is taken. FULL: how many are open. IN_USE: who uses it. LIMIT: the limit.
+    MISSING: None.
+    """
 
     STALE = "stale"
     TAKEN = "taken"

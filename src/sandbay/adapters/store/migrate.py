@@ -1,0 +1,52 @@
+"""Bring a database to this version: Alembic's revisions, then the guards that the tables declare."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, make_url
+
+from sandbay.adapters.store.connections import sqlite_engine
+from sandbay.adapters.store.tables import METADATA
+from sandbay.adapters.store.triggers import sync
+
+
+class BrokenReferenceError(Exception):
+    """A migration left rows that refer to rows which are not there. It has been rolled back."""
+
+
+def migrate(url: str) -> None:
+    """Upgrade the database at an SQLAlchemy URL, in one transaction; a SQLite file is made when it is not there.
+
+    Harmless when nothing is new: what is done at every start.
+    """
+    target = make_url(url)
+    if target.get_backend_name() == "sqlite":
+        # Alembic's batch mode drops and renames tables: references are checked once, at the end.
+        engine = sqlite_engine(Path(target.database or ""), begin="BEGIN IMMEDIATE", make=True)
+    else:
+        engine = create_engine(target)
+    try:
+        with engine.begin() as connection:
+            upgrade(connection)
+    finally:
+        engine.dispose()
+
+
+def upgrade(connection: Connection) -> None:
+    """Upgrade within the connection's transaction."""
+    command.upgrade(_config(connection), "head")
+    sync(connection, METADATA)
+    if connection.dialect.name == "sqlite":
+        broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        if broken:
+            raise BrokenReferenceError(f"{len(broken)} rows, the first in {broken[0][0]}")
+
+
+def _config(connection: Connection) -> Config:
+    """Alembic's settings without a file, so that they work from an installed package."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
