@@ -36,7 +36,8 @@ class FellOut(StrEnum):
 class Unplaced:
     """Nothing can take it now. `counts` is pool → why → how many nodes (0 where the pool itself fell out).
 
-    `able` are the online nodes that could prepare it, least loaded first: where a wish would go.
+    `able` are the online nodes that could prepare it: where a wish would go. Least loaded first, but those that
+    failed and will try again last; a node that failed for good is none of them.
     """
 
     reason: Reason

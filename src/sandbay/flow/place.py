@@ -24,7 +24,9 @@ _NOT_READY = {
     ReadinessState.VERIFYING: FellOut.PREPARING,
     ReadinessState.FAILED: FellOut.FAILED,
 }
-_ABLE = frozenset({FellOut.ABSENT, FellOut.PREPARING, FellOut.FAILED, FellOut.WARMING})
+_ELIGIBLE = frozenset({FellOut.ABSENT, FellOut.PREPARING, FellOut.FAILED, FellOut.WARMING})
+_UNDER_WAY = frozenset({ReadinessState.QUEUED, ReadinessState.PULLING, ReadinessState.VERIFYING, ReadinessState.READY})
+"""READY here: the node is not warm yet."""
 
 Counts = dict[str, dict[FellOut, int]]
 
@@ -51,7 +53,7 @@ def place(
             if why is not None:
                 tally[why] = tally.get(why, 0) + 1
         counts[pool.name] = tally
-    return _unplaced(counts, [v for v in views if _could_prepare(frozen, resources, pools, v)])
+    return _unplaced(counts, [v for v in views if _eligible(frozen, resources, pools, v)])
 
 
 def _shuffled(session: SessionId, node: str) -> bytes:
@@ -69,40 +71,51 @@ def _pool_fell_out(frozen: FrozenRelease, resources: SandboxSize, pool: Pool) ->
 def _node_fell_out(view: NodeView) -> FellOut | None:
     if not view.online:
         return FellOut.OFFLINE
-    if view.readiness.state is not ReadinessState.READY:
-        return _NOT_READY[view.readiness.state]
     if not view.node.warm:
         return FellOut.WARMING
+    if view.readiness.state is not ReadinessState.READY:
+        return _NOT_READY[view.readiness.state]
     return FellOut.FULL if view.active >= view.node.slots else None
 
 
-def _could_prepare(frozen: FrozenRelease, resources: SandboxSize, pools: Iterable[Pool], view: NodeView) -> bool:
-    return _node_fell_out(view) in _ABLE and any(
+def _eligible(frozen: FrozenRelease, resources: SandboxSize, pools: Iterable[Pool], view: NodeView) -> bool:
+    return _node_fell_out(view) in _ELIGIBLE and any(
         view.node.serves(pool) and _pool_fell_out(frozen, resources, pool) is None for pool in pools
     )
 
 
-def _unplaced(counts: Counts, able: list[NodeView]) -> Unplaced:
+def _unplaced(counts: Counts, eligible: list[NodeView]) -> Unplaced:
     total: dict[FellOut, int] = {}
     for tally in counts.values():
         for why, number in tally.items():
             total[why] = total.get(why, 0) + number
-    reason = _reason(total, able)
+    able = sorted((v for v in eligible if not _hopeless(v.readiness)), key=lambda v: _failed(v.readiness))
+    reason = _reason(total, eligible, able)
     facts: dict[str, object] = {}
     if reason is Reason.IMAGE_NOT_READY:
-        facts = {"state": _state(total), "best_percent": max((_percent(v.readiness) for v in able), default=0)}
+        under_way = [v.readiness for v in eligible if v.readiness.state in _UNDER_WAY]
+        facts = {"state": _state(eligible), "best_percent": max(map(_percent, under_way), default=0)}
     if reason is Reason.IMAGE_PREPARE_FAILED:
-        facts = {"diagnostics": {v.node.name: v.readiness.fault.reason.value for v in able if v.readiness.fault}}
+        facts = {"diagnostics": {v.node.name: v.readiness.fault.reason.value for v in eligible if v.readiness.fault}}
     return Unplaced(reason, counts, tuple(v.node.id for v in able), facts)
 
 
-def _reason(total: Mapping[FellOut, int], able: list[NodeView]) -> Reason:
+def _failed(readiness: Readiness) -> bool:
+    return readiness.state is ReadinessState.FAILED
+
+
+def _hopeless(readiness: Readiness) -> bool:
+    """Failed, and time alone will not help."""
+    return _failed(readiness) and readiness.retry_at is None
+
+
+def _reason(total: Mapping[FellOut, int], eligible: list[NodeView], able: list[NodeView]) -> Reason:
     """The nearest thing to a yes names the no: full before preparing before offline before paused."""
     if total.get(FellOut.FULL):
         return Reason.NO_CAPACITY
-    if able:
-        hopeless = all(v.readiness.state is ReadinessState.FAILED and v.readiness.retry_at is None for v in able)
-        return Reason.IMAGE_PREPARE_FAILED if hopeless else Reason.IMAGE_NOT_READY
+    if eligible:
+        # What an unheard node can still do is unknown, and unknown is not "never".
+        return Reason.IMAGE_NOT_READY if able or total.get(FellOut.OFFLINE) else Reason.IMAGE_PREPARE_FAILED
     if total.get(FellOut.OFFLINE) or FellOut.NO_NODES in total:
         return Reason.NO_NODE_ONLINE
     for outside, reason in (
@@ -114,10 +127,10 @@ def _reason(total: Mapping[FellOut, int], able: list[NodeView]) -> Reason:
     return Reason.IMAGE_UNSUPPORTED
 
 
-def _state(total: Mapping[FellOut, int]) -> str:
-    if total.get(FellOut.PREPARING) or total.get(FellOut.WARMING):
+def _state(eligible: list[NodeView]) -> str:
+    if any(v.readiness.state in _UNDER_WAY for v in eligible):
         return "preparing"
-    return "failed_some" if total.get(FellOut.FAILED) else "absent"
+    return "failed_some" if any(_failed(v.readiness) for v in eligible) else "absent"
 
 
 def _percent(readiness: Readiness) -> int:
