@@ -20,7 +20,7 @@ def prepare(wanted: WantedSet, held: Mapping[ContentKey, Readiness], slots: int,
     """Events, in the order in which they are to be applied. `slots` is how many prepares may run at once."""
     reasons = wanted.reasons()
     moves = [(key, event) for key in reasons if (event := _towards(held.get(key, Readiness()), now)) is not None]
-    moves += [(key, ReadinessEvent.UNWANTED) for key, it in held.items() if it.wanted and key not in reasons]
+    moves += [(key, ReadinessEvent.UNWANTED) for key, it in held.items() if key not in reasons and _lingers(it)]
     free = slots - sum(it.state in _BUSY for it in held.values())
     queued = [key for key in reasons if _will_queue(held.get(key, Readiness()), now)]
     return (*moves, *((key, ReadinessEvent.SLOT) for key in queued[: max(free, 0)]))
@@ -30,6 +30,11 @@ def _towards(it: Readiness, now: datetime) -> ReadinessEvent | None:
     if it.state is ReadinessState.FAILED and it.wanted:
         return ReadinessEvent.RETRY if _due(it, now) else None
     return None if it.wanted else ReadinessEvent.WANTED
+
+
+def _lingers(it: Readiness) -> bool:
+    """Taken for wanted, or a failure that nobody waits for any more."""
+    return it.wanted or it.state is ReadinessState.FAILED
 
 
 def _will_queue(it: Readiness, now: datetime) -> bool:
