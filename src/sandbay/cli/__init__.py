@@ -1,4 +1,4 @@
 """The command line. Talks to an installation through the SDK and in no other way.
 
-May import sdk.
+Starting is cheap: this package imports the SDK, httpx and rich inside the commands that need them.
 """

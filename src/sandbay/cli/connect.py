@@ -1,0 +1,46 @@
+"""The SDK's clients, imported when a command asks for one."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbay.sdk.admin import AdminClient
+    from sandbay.sdk.client import Client
+    from sandbay.sdk.context import Context
+
+
+def project() -> "Client":
+    """A client with the project key at hand."""
+    _lean_httpx()
+    from sandbay.sdk.client import Client
+
+    return Client()
+
+
+def administrator() -> "AdminClient":
+    """A client with the administrator key at hand."""
+    _lean_httpx()
+    from sandbay.sdk.admin import AdminClient
+
+    return AdminClient()
+
+
+def known() -> "Context":
+    """Which installation this is and which keys there are."""
+    _lean_httpx()
+    from sandbay.sdk import context
+
+    return context.find()
+
+
+def _lean_httpx() -> None:
+    """Import httpx without its own command line, which would load click, rich and pygments: 0.3 s."""
+    if "httpx" in sys.modules:
+        return
+    own_command_line, modules = "httpx._main", dict[str, Any](sys.modules)
+    sys.modules[own_command_line] = None  # type: ignore[assignment]  # "not installed", which httpx expects
+    try:
+        import httpx  # noqa: F401
+    finally:
+        if own_command_line not in modules:
+            del sys.modules[own_command_line]

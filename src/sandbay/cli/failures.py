@@ -1,0 +1,88 @@
+"""How a "no" looks on the command line, and what to do next. `cli.main.run` is the only caller."""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sandbay.cli.render import clean
+
+REFUSED = 125
+"""The exit code of everything that this side or the installation refuses, or that fails by name."""
+
+
+class Named(Protocol):
+    """What can be reported: the errors of the SDK, and `CommandError`."""
+
+    code: str
+    message: str
+
+    def envelope(self) -> Mapping[str, Any]:
+        """The error as JSON."""
+
+
+class CommandError(Exception):
+    """A command of this side cannot do its work. `next_step` is one sentence for people."""
+
+    def __init__(
+        self, code: str, message: str, *, next_step: str = "", details: Mapping[str, Any] | None = None
+    ) -> None:
+        """`code` is a reason's, or one of this side's own."""
+        super().__init__(message)
+        self.code, self.message, self.next_step = code, message, next_step
+        self.details = dict(details or {})
+
+    def envelope(self) -> Mapping[str, Any]:
+        """As an installation would send it."""
+        return {
+            "error": {
+                "type": "invalid_request_error",
+                "code": self.code,
+                "message": self.message,
+                "param": None,
+                "details": self.details,
+                "request_id": None,
+            }
+        }
+
+
+_NEXT = {
+    "image_unknown": "See what there is: sandbay images ls",
+    "channel_unknown": "See its channels: sandbay images inspect NAME",
+    "release_unknown": "See its releases: sandbay images inspect NAME",
+    "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…",
+    "not_found": "See what there is: sandbay sessions ls",
+    "image_retired": "Choose another image: sandbay images ls",
+    "release_retired": "Choose another release: sandbay images inspect NAME",
+    "release_pending": "Watch it: sandbay images readiness NAME",
+    "release_rejected": "Register a release without the fault; details: sandbay images inspect NAME",
+    "no_default_image": "Name one: --image NAME, or have an administrator set a default",
+    "image_unsupported": "See which pools there are: sandbay deployment show",
+    "image_not_ready": "Wait for it (--wait 1800), or fetch it ahead: sandbay images preload NAME",
+    "no_capacity": "Wait for a place (--wait 1800), or end Sessions: sandbay sessions rm ID",
+    "no_node_online": "Start a node, or on this machine: sandbay up --detach",
+    "wait_expired": "Wait longer (--wait S), or see why: sandbay images readiness NAME",
+    "image_prepare_failed": "See what the nodes say: sandbay images readiness NAME",
+    "no_command": "Say what to run after --",
+    "no_shell": "Run a program instead of a shell line, after --",
+    "timed_out": "Allow it more time: --timeout S",
+    "name_taken": "Choose another name.",
+    "invalid_api_key": "Check SANDBAY_API_KEY and SANDBAY_ADMIN_KEY, or start here: sandbay up --detach",
+    "unreachable": "Start an installation on this machine: sandbay up --detach",
+    "no_context": "Start an installation on this machine: sandbay up --detach, or set SANDBAY_URL and SANDBAY_API_KEY",
+    "connection_lost": "Whether it was done is unknown; look before you try again.",
+    "host_unfit": "See what is missing: sandbay doctor",
+    "no_space": "Make room, for example: sandbay images evict NAME",
+    "internal": "Look into the server's log; the request's id is in --json.",
+}
+_OTHERWISE = "More of it: the same command with --json"
+
+
+def report(error: Named, *, as_json: bool) -> None:
+    """Say it on standard error: one envelope, or one line and another on what to do next."""
+    if as_json:
+        print(json.dumps(error.envelope(), indent=2), file=sys.stderr)
+        return
+    own = error.next_step if isinstance(error, CommandError) else ""
+    print(f"sandbay: {clean(error.message)} ({clean(error.code)})", file=sys.stderr)
+    print(f"  {own or _NEXT.get(error.code, _OTHERWISE)}", file=sys.stderr)

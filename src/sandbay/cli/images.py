@@ -1,0 +1,215 @@
+"""`sandbay images`: the catalog."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sandbay.cli import connect, options, render
+from sandbay.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from sandbay.sdk.catalog import Images
+    from sandbay.sdk.resources import Image, Readiness, Release
+
+app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
+
+Ref = Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")]
+Node = Annotated[str | None, typer.Option(help="Only on this node.")]
+
+
+@app.command()
+def register(  # noqa: PLR0913 - a fixed form of the command line
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The image; it is made when it is missing.")],
+    *,
+    from_layout: Annotated[str, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")],
+    platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
+    provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
+    source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
+    promote: Annotated[str | None, typer.Option(metavar="CHANNEL", help="Point this channel to it.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Until it is active or refused.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Register a new release of an image. The same content again is the same release."""
+    with connect.administrator() as admin, Bar(name, quiet=quiet) as bar:
+        from sandbay.sdk.layout import split_tag
+
+        folder, tag = split_tag(from_layout)
+        release = admin.images.register_layout(
+            name,
+            folder,
+            tag=tag,
+            platforms=platform or (),
+            providers=provider or (),
+            source_commit=source_commit,
+            promote=promote,
+            progress=bar.update,
+        )
+        if wait:
+            release = admin.images.wait_active(name, release.number, progress=bar.update)
+    if as_json:
+        render.document(release.raw)
+    elif quiet:
+        render.line(f"{name}:{release.number}")
+    else:
+        render.line(f"{name}:{release.number}", release.state, *(variant.digest for variant in release.variants))
+
+
+@app.command()
+def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """List the images."""
+    with connect.administrator() as admin:
+        found = admin.images.list()
+    if as_json:
+        render.document({"items": [image.raw for image in found]})
+    elif quiet:
+        for image in found:
+            render.line(image.name)
+    else:
+        render.table(["NAME", "STATE", "CHANNELS", "RELEASES", "DESCRIPTION"], map(_row, found))
+
+
+@app.command()
+def inspect(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Show an image, and the release that the reference means."""
+    with connect.administrator() as admin:
+        from sandbay.sdk.references import parse
+
+        asked = parse(reference)
+        image = admin.images.get(asked.name)
+        release = None if asked.is_whole_image and "stable" not in image.channels else admin.images.release(reference)
+    if as_json:
+        render.document({"image": image.raw, "release": None if release is None else release.raw})
+    elif quiet:
+        render.line(image.id if release is None else release.id)
+    else:
+        _show(image, release)
+
+
+@app.command()
+def promote(
+    reference: Annotated[str, typer.Argument(metavar="REF", help="A release, as NAME:7.")],
+    *,
+    to: Annotated[str, typer.Option(metavar="CHANNEL", help="The channel to move.")] = "stable",
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Point a channel at a release. Sessions that live keep theirs."""
+    with connect.administrator() as admin:
+        channel = admin.images.promote(reference, to=to)
+        name = reference.partition(":")[0].partition("@")[0]
+    if as_json:
+        render.document({"image": name, "channel": to, "release": channel.release, "revision": channel.revision})
+    elif not quiet:
+        render.line(f"{name}:{to}", "is now", f"{name}:{channel.release}")
+
+
+@app.command()
+def evict(
+    reference: Ref,
+    *,
+    node: Node = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Drop an image's bytes from the nodes, as far as nothing needs them."""
+    with connect.administrator() as admin:
+        done = admin.images.evict(reference, node=node)
+    if as_json:
+        render.document(done.raw)
+    elif not quiet:
+        for entry in done.evicted:
+            render.line("evicted", _release_of(entry), f"from {entry.get('node')}")
+        for entry in done.kept:
+            render.line("kept", _release_of(entry), f"on {entry.get('node')}:", entry.get("why"))
+
+
+@app.command()
+def preload(
+    reference: Ref,
+    *,
+    node: Node = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Have nodes fetch an image ahead of its first Session."""
+    with connect.administrator() as admin:
+        admin.images.preload(reference, node=node)
+    _done({"preload": reference, "node": node}, f"{reference} will be fetched", as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Take no new Sessions on an image, or on one release; those that live go on."""
+    with connect.administrator() as admin:
+        admin.images.retire(reference)
+    _done({"retired": reference}, f"{reference} takes no new Sessions", as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def readiness(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One image; otherwise all.")] = None,
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show what each node holds of an image."""
+    with connect.administrator() as admin:
+        found = _readiness(admin.images, name)
+    if as_json:
+        render.document({"items": [{"image": image, **line.raw} for image, line in found]})
+    elif quiet:
+        for image, line in found:
+            render.line(image, line.node, line.state)
+    else:
+        head = ["IMAGE", "RELEASE", "NODE", "STATE", "BYTES", "ATTEMPT", "WHY"]
+        render.table(head, (_readiness_row(image, line) for image, line in found))
+
+
+def _readiness(catalog: "Images", name: str | None) -> list[tuple[str, "Readiness"]]:
+    names = [image.name for image in catalog.list()] if name is None else [name]
+    return [(image, line) for image in names for line in catalog.readiness(image)]
+
+
+def _readiness_row(image: str, line: "Readiness") -> list[object]:
+    done = f"{render.size(line.bytes_done)} of {render.size(line.bytes_total)}" if line.bytes_total else None
+    why = None if line.fault is None else f"{line.fault.message} ({line.fault.code})"
+    return [image, _number_of(line.release), line.node, line.state, done, line.attempt, why]
+
+
+def _number_of(release: Any) -> object:
+    return release.get("number") if isinstance(release, dict) else release
+
+
+def _row(image: "Image") -> list[object]:
+    channels = ", ".join(f"{name}→{channel.release}" for name, channel in image.channels.items())
+    releases = ", ".join(map(str, image.releases))
+    name = f"{image.name} (default)" if image.default else image.name
+    return [name, image.state, channels or None, releases or None, image.description or None]
+
+
+def _show(image: "Image", release: "Release | None") -> None:
+    name, state, channels, releases, description = _row(image)
+    for label, value in (("image", name), ("id", image.id), ("state", state), ("description", description)):
+        render.line(f"{label:<12}", value or "-")
+    for label, value in (("channels", channels), ("releases", releases)):
+        render.line(f"{label:<12}", value or "-")
+    if release is None:
+        return
+    render.line(f"{'release':<12}", f"{image.name}:{release.number}", release.id, release.state)
+    if release.fault is not None:
+        render.line(f"{'fault':<12}", f"{release.fault.message} ({release.fault.code})")
+    for variant in release.variants:
+        render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
+
+
+def _release_of(entry: Mapping[str, Any]) -> object:
+    return entry.get("release")
+
+
+def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        render.document(facts)
+    elif not quiet:
+        render.line(sentence)

@@ -1,0 +1,39 @@
+"""Options that several commands share, each defined once."""
+
+import os
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, errors as JSON, too.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no more than names and ids.")]
+Env = Annotated[
+    list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Set a variable; K alone takes it from here.")
+]
+User = Annotated[str | None, typer.Option(help="Run as this user[:group] of the image.")]
+Workdir = Annotated[str | None, typer.Option(help="Run in this folder.")]
+Timeout = Annotated[float | None, typer.Option(metavar="S", min=0.001, help="Stop the command after S seconds.")]
+Stdin = Annotated[bool, typer.Option("--interactive", "-i", help="Pass standard input on.")]
+Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
+Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
+Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
+Argv = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)
+]
+
+WAIT = 1800
+
+
+def environment(pairs: Sequence[str] | None) -> dict[str, str]:
+    """`K=V` and `K` to a mapping; a variable that is not set here is left out. Wrong usage: no name."""
+    said: dict[str, str] = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not name:
+            raise typer.BadParameter(f"{pair!r} has no name before the =", param_hint="--env")
+        if equals:
+            said[name] = value
+        elif name in os.environ:
+            said[name] = os.environ[name]
+    return said

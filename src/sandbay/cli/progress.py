@@ -1,0 +1,66 @@
+"""A bar for whatever takes longer than a second, on standard error; a plain line where that is no terminal."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from sandbay.cli.render import note
+
+if TYPE_CHECKING:
+    from sandbay.sdk.resources import Progress
+
+_QUIET_FOR = 1.0
+
+
+class Bar:
+    """Give its `update` to the SDK as the callback. rich is loaded only when there is a bar to draw."""
+
+    def __init__(self, what: str, *, quiet: bool) -> None:
+        """`what` stands before the bar."""
+        self._what, self._quiet = what, quiet
+        self._since = time.monotonic()
+        self._drawn: Any = None
+        self._said = False
+
+    def update(self, progress: "Progress") -> None:
+        """Show how far it is."""
+        if self._quiet or time.monotonic() - self._since < _QUIET_FOR:
+            return
+        if not sys.stderr.isatty():
+            if not self._said:
+                note(f"{self._what}: {progress.phase}")
+            self._said = True
+            return
+        if self._drawn is None:
+            self._drawn = _bar()
+            self._drawn.start()
+            self._drawn.add_task("")
+        self._drawn.update(
+            self._drawn.task_ids[0],
+            description=f"{self._what}: {progress.phase}",
+            completed=progress.bytes_done,
+            total=progress.bytes_total or None,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._drawn is not None:
+            self._drawn.stop()
+            self._drawn = None
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -1,0 +1,59 @@
+"""`sandbay run`: one command in a sandbox of its own, gone afterwards."""
+
+from typing import Annotated
+
+import typer
+
+from sandbay.cli import connect, executing, options
+from sandbay.cli.progress import Bar
+from sandbay.cli.signals import stoppable
+
+
+def run(  # noqa: PLR0913 - a fixed form of the command line
+    image: Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")],
+    argv: options.Argv = None,
+    *,
+    entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,
+    env: options.Env = None,
+    user: options.User = None,
+    workdir: options.Workdir = None,
+    platform: options.Platform = None,
+    timeout: options.Timeout = None,
+    wait: options.Wait = options.WAIT,
+    network: options.Network = None,
+    interactive: options.Stdin = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run a command in a new sandbox and remove the sandbox.
+
+    Without ARGV the image's own command runs; ARGV replaces it, after the image's entrypoint. No shell is
+    involved. The exit code is the command's; 125 when it could not be run or took too long.
+    """
+    variables = options.environment(env)
+    with connect.project() as client:
+        from sandbay.sdk.commands import Commands, Options
+
+        said = Options(
+            env=variables,
+            user=user,
+            workdir=workdir,
+            stdin=executing.standard_input(wanted=interactive),
+            timeout=timeout,
+            entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
+            image_command=True,
+        )
+        admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
+        with stoppable():
+            try:
+                with Bar(image, quiet=quiet) as bar:
+                    session = admission.wait(bar.update)
+                commands = Commands(client.transport, session.id)
+                if as_json:
+                    about = {"session": session.id, "image": dict(session.raw["image"])}
+                    code = executing.collect(commands, argv or None, said, about)
+                else:
+                    code = executing.follow(commands, argv or None, said)
+            finally:
+                admission.discard()
+    raise typer.Exit(code)

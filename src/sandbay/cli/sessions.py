@@ -1,0 +1,224 @@
+"""`sandbay sessions`: sandboxes that live until they are removed."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sandbay.cli import connect, executing, failures, options, render
+from sandbay.cli.progress import Bar
+from sandbay.cli.signals import stoppable
+
+if TYPE_CHECKING:
+    from sandbay.sdk.client import Client
+    from sandbay.sdk.resources import Session
+
+app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…")]
+_REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
+
+
+@app.command()
+def create(  # noqa: PLR0913 - a fixed form of the command line
+    *,
+    image: Annotated[str | None, typer.Option(metavar="REF", help="Otherwise the project's or the default.")] = None,
+    platform: options.Platform = None,
+    project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
+    env: options.Env = None,
+    network: options.Network = None,
+    wait: options.Wait = options.WAIT,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Start a sandbox and say its id. It lives until `sandbay sessions rm`."""
+    variables = options.environment(env)
+    with connect.project() as client:
+        if project is not None:
+            _check_project(client, project)
+        admission = client.sessions.request(image, wait=wait, platform=platform, env=variables, network=network)
+        with stoppable(), Bar(image or "image", quiet=quiet) as bar, admission.kept_if_whole():
+            session = admission.wait(bar.update)
+    if as_json:
+        render.document(session.raw)
+    elif quiet:
+        render.line(session.id)
+    else:
+        render.line(session.id, session.status, session.image.reference, session.image.digest, _decided(session))
+
+
+@app.command()
+def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """List the project's Sessions."""
+    with connect.project() as client:
+        found = client.sessions.list()
+    if as_json:
+        render.document({"items": [session.raw for session in found]})
+    elif quiet:
+        for session in found:
+            render.line(session.id)
+    else:
+        render.table(["ID", "STATUS", "IMAGE", "RELEASE", "CREATED"], map(_row, found))
+
+
+@app.command()
+def get(session_id: Id, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Show one Session; with an administrator key also its node, runtime and first process."""
+    session = _look_up(session_id)
+    if as_json:
+        render.document(session.raw)
+    elif quiet:
+        render.line(session.status)
+    else:
+        _show(session)
+
+
+@app.command("exec")
+def execute(  # noqa: PLR0913 - as `create`
+    session_id: Id,
+    argv: options.Argv = None,
+    *,
+    shell: Annotated[str | None, typer.Option(metavar="LINE", help="A line for the image's /bin/sh.")] = None,
+    env: options.Env = None,
+    user: options.User = None,
+    workdir: options.Workdir = None,
+    timeout: options.Timeout = None,
+    interactive: options.Stdin = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,  # noqa: ARG001 - it is quiet
+) -> None:
+    """Run a command in a Session. The exit code is the command's."""
+    if (shell is None) == (not argv):
+        raise typer.BadParameter("give either --shell LINE or a command after --", param_hint="ARGV")
+    variables = options.environment(env)
+    with connect.project() as client:
+        from sandbay.sdk.commands import Commands, Options
+
+        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive), timeout)
+        commands = Commands(client.transport, session_id)
+        command = argv if shell is None else shell
+        with stoppable():
+            if as_json:
+                code = executing.collect(commands, command, said, {"session": session_id})
+            else:
+                code = executing.follow(commands, command, said)
+    raise typer.Exit(code)
+
+
+@app.command()
+def cp(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="PATH here, or ID:PATH.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="ID:PATH, or PATH here.")],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Copy a file or folder into a Session or out of it. Links are not followed."""
+    there, here = _REMOTE.fullmatch(source), _REMOTE.fullmatch(target)
+    remote = there or here
+    if remote is None or (there and here):
+        raise typer.BadParameter("one of SRC and DST is ID:PATH, the other a path here", param_hint="SRC DST")
+    with connect.project() as client, Bar("copy", quiet=quiet) as bar:
+        from sandbay.sdk.files import Files
+
+        files, path = Files(client.transport, remote[1]), remote[2] or "."
+        if there is not None:
+            copied = files.copy_out(path, target, progress=bar.update)
+        else:
+            copied = files.copy_in(source, path, progress=bar.update)
+    if as_json:
+        skipped = [{"path": path, "why": why} for path, why in copied.skipped]
+        render.document({"files": copied.files, "bytes": copied.bytes, "skipped": skipped})
+        return
+    for path, why in copied.skipped:
+        render.note(f"left out: {path}: {why}")
+    if not quiet:
+        render.line(f"{copied.files} files, {render.size(copied.bytes)}")
+
+
+@app.command()
+def rm(
+    session_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="ses_…")],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """End Sessions. One that has ended already is fine."""
+    with connect.project() as client:
+        _for_each(session_ids, client.sessions.delete)
+    if as_json:
+        render.document({"removed": session_ids})
+    elif not quiet:
+        for session_id in session_ids:
+            render.line(session_id)
+
+
+def _for_each(session_ids: list[str], act: Callable[[str], None]) -> None:
+    """Act on all of them, then raise the first error, with the ids of all that failed in its details."""
+    from sandbay.sdk.errors import SandbayError
+
+    errors: dict[str, SandbayError] = {}
+    for session_id in session_ids:
+        try:
+            act(session_id)
+        except SandbayError as error:
+            errors[session_id] = error
+    for first in errors.values():
+        first.details = {**first.details, "failed": list(errors)}
+        raise first
+
+
+def _check_project(client: "Client", name: str) -> None:
+    ours = client.project()
+    if name not in {ours.name, ours.id}:
+        raise failures.CommandError(
+            "forbidden",
+            f"the key at hand belongs to the project {ours.name}, not to {name}",
+            next_step=f"Set SANDBAY_API_KEY to a key of {name}.",
+        )
+
+
+def _look_up(session_id: str) -> "Session":
+    if connect.known().admin_key is not None:
+        with connect.administrator() as admin:
+            return admin.session(session_id)
+    with connect.project() as client:
+        return client.sessions.get(session_id)
+
+
+def _row(session: "Session") -> list[object]:
+    created = None if session.created_at is None else session.created_at.strftime("%Y-%m-%d %H:%M:%S")
+    release = f"{session.image.name}:{session.image.release}"
+    return [session.id, session.status, session.image.reference, release, created]
+
+
+def _decided(session: "Session") -> str:
+    by = session.image.decided_by
+    return f"decided by {by.level}" + (f" {by.subject}" if by.subject else "")
+
+
+def _show(session: "Session") -> None:
+    image = session.image
+    facts = {
+        "id": session.id,
+        "status": session.status,
+        "why": None if session.reason is None else f"{session.reason.message} ({session.reason.code})",
+        "image": f"{image.name}:{image.release}",
+        "reference": image.reference,
+        "digest": image.digest,
+        "platform": image.platform,
+        "decided": _decided(session),
+        "network": session.network,
+        "waiting for": session.waiting_for,
+        "created": session.created_at,
+        "ended": session.ended_at,
+        "node": session.node,
+        "runtime": session.runtime,
+        "host pid": session.host_pid,
+    }
+    for label, value in facts.items():
+        if value is not None:
+            render.line(f"{label:<12}", value)
+    for step in session.trail:
+        render.line(f"{'trail':<12}", step.level, step.outcome, step.subject, step.said, step.reason)

@@ -1,0 +1,121 @@
+"""An installation as its administrators see it."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from sandbay.sdk import context
+from sandbay.sdk.catalog import Images
+from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
+from sandbay.sdk.transport import Call, Transport, segment
+
+_DEPLOYMENT = "/core/v1/sandbox/deployment"
+_PROJECTS = "/core/v1/projects"
+
+
+class Deployments:
+    """The one deployment of the installation."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self) -> Deployment:
+        """As it is now."""
+        return Deployment.of(self._transport.send(Call("GET", _DEPLOYMENT)))
+
+    def put(
+        self,
+        *,
+        expected_generation: int,
+        default_image: str | None,
+        default_platform: str,
+        pools: Sequence[Mapping[str, Any]],
+    ) -> Deployment:
+        """Replace it whole. Raises `StateError` (generation_stale, in_use), `UnknownReferenceError`."""
+        body = {
+            "expected_generation": expected_generation,
+            "default_image": default_image,
+            "default_platform": default_platform,
+            "pools": list(pools),
+        }
+        return Deployment.of(self._transport.send(Call("PUT", _DEPLOYMENT, json=body)))
+
+
+class Nodes:
+    """The installation's nodes."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Sequence[Node]:
+        """All nodes, those that are away included."""
+        return [Node.of(item) for item in self._transport.pages("/core/v1/sandbox/nodes")]
+
+
+class Projects:
+    """Projects and their keys."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Sequence[Project]:
+        """All projects."""
+        return [Project.of(item) for item in self._transport.pages(_PROJECTS)]
+
+    def create(self, name: str) -> Project:
+        """A new project. Raises `StateError` (name_taken)."""
+        return Project.of(self._transport.send(Call("POST", _PROJECTS, json={"name": name})))
+
+    def keys(self, project: str) -> Sequence[Key]:
+        """The keys of a project, without their secrets."""
+        return [Key.of(item) for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/keys")]
+
+    def create_key(self, project: str, name: str, *, principal: str | None = None) -> Key:
+        """A new key; its `secret` is shown this once."""
+        body = {"name": name} if principal is None else {"name": name, "principal": principal}
+        return Key.of(self._transport.send(Call("POST", f"{_PROJECTS}/{segment(project)}/keys", json=body)))
+
+    def revoke_key(self, project: str, key: str) -> None:
+        """End a key at once."""
+        self._transport.send(Call("DELETE", f"{_PROJECTS}/{segment(project)}/keys/{segment(key)}"))
+
+    def sessions(self, project: str) -> Sequence[Session]:
+        """The Sessions of a project."""
+        return [Session.of(item) for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/sessions")]
+
+
+class AdminClient:
+    """A connection with an administrator key; where both come from is as with `Client`."""
+
+    def __init__(
+        self, url: str | None = None, admin_key: str | None = None, *, transport: Transport | None = None
+    ) -> None:
+        """`transport` replaces both."""
+        if transport is None:
+            known = context.find() if url is None or admin_key is None else context.Context(url, admin_key=admin_key)
+            transport = Transport(url or known.url, admin_key or known.administrator_key())
+        self.transport = transport
+        self.images = Images(transport)
+        self.deployment = Deployments(transport)
+        self.nodes = Nodes(transport)
+        self.projects = Projects(transport)
+
+    def session(self, session: str) -> Session:
+        """Any Session, with its node, runtime and first process on the host."""
+        return Session.of(self.transport.send(Call("GET", f"/core/v1/sandbox/sessions/{segment(session)}")))
+
+    def audit(self, subject: str | None = None) -> Sequence[Mapping[str, Any]]:
+        """Who changed what, of one subject or of all."""
+        return list(self.transport.pages("/core/v1/audit", {"subject": subject}))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
