@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from sandbay.domain.allocation import Booted, Order, Presence
@@ -17,6 +18,7 @@ from sandbay.domain.declaration import Declaration
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
+from sandbay.ports.blobs import Blobs
 
 
 class Phase(StrEnum):
@@ -179,3 +181,21 @@ class Provider(Protocol):
 
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares. Refuses with `in_use` while an allocation has it."""
+
+
+@dataclass(frozen=True)
+class ProviderPlace:
+    """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label."""
+
+    home: Path
+    run: Path
+    blobs: Blobs
+    installation: str
+
+
+@dataclass(frozen=True)
+class ProviderAdapter:
+    """What the entry points of group `sandbay.providers` name: a declaration to read, and how to open the provider."""
+
+    declaration: Declaration
+    open: Callable[[ProviderPlace], Provider]

@@ -1,0 +1,15 @@
+"""The oci provider: our layer store, overlay mounts and an OCI runtime on this host."""
+
+from sandbay.adapters.providers.oci.declaration import DECLARATION
+from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.engine.store import LayerStore
+from sandbay.ports.provider import ProviderAdapter, ProviderPlace
+
+
+def _open(place: ProviderPlace) -> OciProvider:
+    layers = LayerStore(place.home / "store", place.blobs)
+    layers.sweep()
+    return OciProvider(place.home, place.run, layers, place.installation)
+
+
+PROVIDER = ProviderAdapter(DECLARATION, _open)

@@ -1,0 +1,140 @@
+"""From an order to the OCI runtime's bundle: a pure function from what is known to `config.json`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sandbay.adapters.providers.oci.ranges import RANGE
+from sandbay.domain.command import WORKSPACE, User
+
+_DEV = "/dev"
+INIT = f"{_DEV}/.sandbay-init"
+_MIB = 1024 * 1024
+
+CAPABILITIES = (
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+)
+"""Docker's default set less MKNOD, NET_RAW and AUDIT_WRITE; each counts inside the sandbox's user namespace only."""
+
+MASKED = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+)
+READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+
+_OPEN_FILES = 65_536
+_NAMESPACES = ("pid", "ipc", "uts", "mount", "network", "user", "cgroup")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a bundle is made of. Paths are the host's; `base` is the first host id of the range.
+
+    `open_files` is the hard limit of this process, which not every root may raise.
+    """
+
+    hostname: str
+    rootfs: Path
+    workspace: Path
+    init: Path
+    base: int
+    group: PurePosixPath
+    open_files: int
+    resources: Mapping[str, object]
+    seccomp: Mapping[str, object]
+
+
+def spec(parts: Parts) -> dict[str, object]:
+    """The whole `config.json`. The first process is our init and has no capability at all."""
+    mapping = [{"containerID": 0, "hostID": parts.base, "size": RANGE}]
+    return {
+        "ociVersion": "1.0.2",
+        "hostname": parts.hostname,
+        "root": {"path": str(parts.rootfs), "readonly": False},
+        "process": {
+            "terminal": False,
+            "user": {"uid": 0, "gid": 0},
+            "args": [INIT, "-P"],
+            "env": [],
+            "cwd": "/",
+            "capabilities": {},
+            "rlimits": _rlimits(parts.open_files),
+            "noNewPrivileges": True,
+        },
+        "mounts": _mounts(parts),
+        "linux": {
+            "namespaces": [{"type": kind} for kind in _NAMESPACES],
+            "uidMappings": mapping,
+            "gidMappings": mapping,
+            "cgroupsPath": str(parts.group),
+            "resources": dict(parts.resources),
+            "seccomp": dict(parts.seccomp),
+            "maskedPaths": list(MASKED),
+            "readonlyPaths": list(READ_ONLY),
+        },
+    }
+
+
+def program(
+    argv: Sequence[str], env: Mapping[str, str], user: User, workdir: str, *, open_files: int
+) -> dict[str, object]:
+    """The process document of one exec. Only root keeps capabilities; others could only be handed them by a file."""
+    held = list(CAPABILITIES) if user.uid == 0 else []
+    return {
+        "terminal": False,
+        "user": {"uid": user.uid, "gid": user.gid, "additionalGids": list(user.groups)},
+        "args": list(argv),
+        "env": [f"{name}={value}" for name, value in env.items()],
+        "cwd": workdir,
+        "capabilities": {"bounding": list(CAPABILITIES), "effective": held, "permitted": held},
+        "rlimits": _rlimits(open_files),
+        "noNewPrivileges": True,
+    }
+
+
+def _rlimits(open_files: int) -> list[dict[str, object]]:
+    bound = min(_OPEN_FILES, open_files)
+    return [
+        {"type": "RLIMIT_CORE", "soft": 0, "hard": 0},
+        {"type": "RLIMIT_NOFILE", "soft": bound, "hard": bound},
+    ]
+
+
+def _mounts(parts: Parts) -> list[dict[str, object]]:
+    return [
+        _mount("/proc", "proc", "proc", "nosuid", "noexec", "nodev"),
+        _mount(_DEV, "tmpfs", "tmpfs", "nosuid", "strictatime", "mode=755", f"size={_MIB}"),
+        _mount(f"{_DEV}/pts", "devpts", "devpts", *_DEVPTS),
+        _mount(f"{_DEV}/shm", "tmpfs", "shm", "nosuid", "noexec", "nodev", "mode=1777", f"size={64 * _MIB}"),
+        _mount(f"{_DEV}/mqueue", "mqueue", "mqueue", "nosuid", "noexec", "nodev"),
+        _mount("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro"),
+        _mount(INIT, "bind", str(parts.init), "bind", "ro", "nosuid", "nodev"),
+        _mount(WORKSPACE, "bind", str(parts.workspace), "bind", "rw", "nosuid", "nodev"),
+    ]
+
+
+_DEVPTS = ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
+
+
+def _mount(target: str, kind: str, source: str, *options: str) -> dict[str, object]:
+    return {"destination": target, "type": kind, "source": source, "options": list(options)}

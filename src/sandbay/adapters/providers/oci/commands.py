@@ -1,0 +1,87 @@
+"""From a request to a program in a running sandbox: user, environment, working directory and program, then the call."""
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sandbay.adapters.providers.oci.bundle import program
+from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
+from sandbay.adapters.providers.oci.programs import NOT_EXECUTABLE, NOT_FOUND, cannot_run
+from sandbay.adapters.providers.oci.root import SandboxRoot
+from sandbay.adapters.providers.oci.runtime import open_files
+from sandbay.adapters.providers.oci.starting import ensure_workdir, image_user, start_failed
+from sandbay.domain.command import WORKSPACE, Command, argv_of, environment, workdir_of
+from sandbay.domain.errors import Refusal, RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ImageConfig
+from sandbay.ports.provider import Exit
+
+_SAYS: Mapping[str, Reason | int] = {
+    "chdir to cwd": Reason.INVALID_WORKDIR,
+    "no such file or directory": NOT_FOUND,
+    "permission denied": NOT_EXECUTABLE,
+    "exec format error": NOT_EXECUTABLE,
+    "text file busy": NOT_EXECUTABLE,
+}
+"""What the runtime says of a program that passed our look-up and still did not start: a lost race, no loader."""
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A running sandbox as commands see it; `env` is the allocation's, over the image's and under the request's."""
+
+    execs: Execs
+    sandbox: Sandbox
+    root: SandboxRoot
+    config: ImageConfig
+    env: Mapping[str, str]
+
+
+def run(inside: Inside, command: Command, call: Call) -> Exit:
+    """Run a command to its end.
+
+    Refuses with `user_not_found`, `no_command`, `no_shell`, `invalid_workdir`, `invalid_body`, `start_failed`.
+    """
+    argv = argv_of(inside.config, command)
+    if isinstance(argv, Refusal):
+        raise RefusedError.of(argv)
+    user = image_user(inside.root, inside.config, command.user)
+    env = environment(inside.config, user, inside.env, command.env)
+    _refuse_unwritable(argv, env)
+    workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(inside.config, command)))
+    ensure_workdir(inside.root, workdir)
+    verdict = cannot_run(inside.root, argv[0], search=env.get("PATH"), workdir=workdir, user=user)
+    if verdict is not None and command.shell is not None:
+        raise RefusedError(Reason.NO_SHELL, "a shell line was asked for and the image has no /bin/sh", param="shell")
+    if verdict is not None:
+        return Exit(verdict)
+    done = inside.execs.run(inside.sandbox, program(argv, env, user, workdir, open_files=open_files()), call)
+    return _judge(done, workdir) if isinstance(done, NotStarted) else done
+
+
+def _judge(done: NotStarted, workdir: str) -> Exit:
+    meaning = next((meaning for says, meaning in _SAYS.items() if says in done.complaint), None)
+    if meaning is None:
+        raise start_failed("the runtime did not start the program", says=done.complaint)
+    if isinstance(meaning, Reason):
+        facts = {"workdir": workdir}
+        raise RefusedError(meaning, "the user may not enter the working directory", param="workdir", details=facts)
+    return Exit(meaning)
+
+
+def _refuse_unwritable(argv: tuple[str, ...], env: Mapping[str, str]) -> None:
+    """What the runtime's JSON or the kernel could not carry whole is refused, never altered."""
+    texts = [("argv", part) for part in argv] + [("env", part) for pair in env.items() for part in pair]
+    for param, text in texts:
+        if "\0" in text or not _is_unicode(text):
+            raise RefusedError(Reason.INVALID_BODY, "a NUL byte, or text that is not Unicode", param=param)
+    if any(not name or "=" in name for name in env):
+        raise RefusedError(Reason.INVALID_BODY, "a variable's name is empty or holds an equals sign", param="env")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,28 @@
+"""What the oci provider can do, as data."""
+
+import platform
+from dataclasses import replace
+
+from sandbay.domain.declaration import Ability, ArtifactRule, Declaration, Isolation, Mode, Network, Resource
+from sandbay.domain.platform import Platform
+from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST
+
+_SHA256 = ArtifactRule(r"sha256:[0-9a-f]{64}")
+
+DECLARATION = Declaration(
+    kind="oci",
+    mode=Mode.NODE,
+    artifacts={MANIFEST_DIGEST: _SHA256, IMAGE_ID: _SHA256},
+    platforms=(Platform.of("linux", platform.machine()),),
+    layer_formats=frozenset({"gzip", "zstd", "plain"}),
+    max_layers=127,
+    abilities=frozenset({Ability.EXEC, Ability.FILES}),
+    networks=frozenset({Network.DISABLED}),
+    enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
+    isolation=Isolation.NAMESPACES,
+)
+
+
+def declaration_here(enforces: frozenset[Resource]) -> Declaration:
+    """The declaration, less the limits that this host's control groups cannot enforce."""
+    return replace(DECLARATION, enforces=DECLARATION.enforces & enforces)

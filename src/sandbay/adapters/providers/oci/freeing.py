@@ -1,0 +1,69 @@
+"""The end of an allocation: every step may be repeated, works on halves, and the record goes last."""
+
+import contextlib
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbay.adapters.providers.oci.allocations import AllocationFolders
+from sandbay.adapters.providers.oci.cgroups import Cgroups
+from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.starting import Places
+from sandbay.engine import linux, rootfs
+
+_DELETE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Freer:
+    """What all ends of a provider share. `grace` in seconds between the stop signal and the kill."""
+
+    runtime: Runtime
+    cgroups: Cgroups
+    folders: AllocationFolders
+    grace: float
+
+    def free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
+        """End its processes and remove its groups, mounts and folders. Raises `OSError` for what would not go."""
+        name = places.sandbox.name
+        groups = Groups(self.cgroups, places.sandbox.group)
+        if stop_signal is not None:
+            groups.stop(stop_signal, self.grace)
+        groups.kill()
+        if (self.runtime.state / name).exists():
+            self.runtime.delete(name, self.log, _DELETE_SECONDS)
+        groups.remove()
+        rootfs.dismantle(places.mounts)
+        if places.volatile.exists():
+            remove = ["rm", "-rf", "--one-file-system", "--", str(places.volatile)]
+            subprocess.run(remove, check=True, stdin=subprocess.DEVNULL)
+        self.folders.remove(name)
+
+    def tidy(self) -> None:
+        """With the last allocation gone, nothing volatile stays either."""
+        if self.folders.all():
+            return
+        run = self.runtime.state.parent
+        if self.cgroups.own_mount and self.cgroups.members.is_mount():
+            linux.umount2(self.cgroups.members)
+        self.log.unlink(missing_ok=True)
+        for folder in (self.cgroups.members, self.runtime.state, run):
+            if folder.is_relative_to(run):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    @property
+    def log(self) -> Path:
+        """Where the runtime complains of what has no folder of its own any more."""
+        return self.runtime.state.with_suffix(".log")
+
+
+def stop_signal_of(text: str) -> signal.Signals:
+    """The signal that an image's config names, by name or number; SIGTERM for none and for what is no signal."""
+    name = text.upper()
+    try:
+        return signal.Signals(int(name)) if name.isdigit() else signal.Signals["SIG" + name.removeprefix("SIG")]
+    except (KeyError, ValueError):
+        return signal.SIGTERM

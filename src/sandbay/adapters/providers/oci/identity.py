@@ -1,0 +1,64 @@
+"""What a running sandbox was really booted from, read from its own mount table and never from an order."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from sandbay.domain.release import ContentKey, ImageConfig
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+class HeldImage(Protocol):
+    """A committed variant, as the layer store proves it from verified bytes."""
+
+    @property
+    def key(self) -> ContentKey:
+        """Names the content."""
+
+    @property
+    def artifacts(self) -> Mapping[str, str]:
+        """Computed from the bytes of manifest and config."""
+
+    @property
+    def config(self) -> ImageConfig:
+        """What the image says of running it."""
+
+    @property
+    def lowers(self) -> tuple[str, ...]:
+        """Short names of its layer trees, topmost first."""
+
+    @property
+    def layers_folder(self) -> Path:
+        """The folder that holds the layer trees."""
+
+
+def mounted_lowers(mountinfo: str) -> tuple[str, ...] | None:
+    """Short names of the layer trees below the root of a mount table, topmost first; None when it is no overlay."""
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, rest = after.partition(" ")
+        if before.split(" ")[4] != "/" or kind != "overlay":
+            continue
+        options = rest.partition(" ")[2].split(",")
+        values = [
+            value for name, _, value in (option.partition("=") for option in options) if name.startswith("lowerdir")
+        ]
+        return tuple(
+            _unescape(lower).rsplit("/", 1)[-1]
+            for value in values
+            for lower in value.split(":")
+            if lower not in ("", ".")
+        )
+    return None
+
+
+def booted_from(lowers: tuple[str, ...], held: Iterable[HeldImage], assembled: ContentKey) -> HeldImage | None:
+    """The held variant whose layers are mounted. Where several share all layers, the one it was assembled from."""
+    same = [image for image in held if image.lowers == lowers]
+    return next((image for image in same if image.key == assembled), same[0] if same else None)
+
+
+def _unescape(text: str) -> str:
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

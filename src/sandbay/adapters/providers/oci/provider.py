@@ -1,0 +1,338 @@
+"""The port `Provider` for the layer store of this host and an OCI runtime."""
+
+import contextlib
+import errno
+import signal
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbay.adapters.providers.oci import cgroups as groups_of_host
+from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
+from sandbay.adapters.providers.oci.commands import Inside, run
+from sandbay.adapters.providers.oci.declaration import DECLARATION, declaration_here
+from sandbay.adapters.providers.oci.diagnosis import Host, diagnose
+from sandbay.adapters.providers.oci.execs import Call, Execs
+from sandbay.adapters.providers.oci.files import FileLimits, SandboxFiles
+from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
+from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
+from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base
+from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.root import SandboxRoot
+from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, start_failed
+from sandbay.domain.allocation import Booted, Order, Presence
+from sandbay.domain.canonical import plain
+from sandbay.domain.command import Command
+from sandbay.domain.declaration import Declaration
+from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.ids import AllocationId
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ContentKey, Variant
+from sandbay.engine.store import LayerStore
+from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress
+
+INIT = Path("/usr/bin/catatonit")
+"""Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
+
+_PROBE = "prb_"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=32)
+
+
+@dataclass(frozen=True, slots=True)
+class OciSettings:
+    """What a host may set. `grace` in seconds between the stop signal and the kill."""
+
+    runtime: str = "runc"
+    init: Path = INIT
+    block: Block = field(default_factory=Block)
+    file_limits: FileLimits = field(default_factory=FileLimits)
+    grace: float = 2.0
+
+
+class OciProvider:
+    """Sandboxes of one installation on this host.
+
+    `home` is durable (layer store, allocations), `run` is volatile (mount points, runtime state).
+    """
+
+    def __init__(
+        self, home: Path, run: Path, layers: LayerStore, installation: str, settings: OciSettings | None = None
+    ) -> None:
+        """Look at the host and at what an earlier process left: commands nobody waits for any more are ended."""
+        self._installation = installation
+        self._owner = f"{installation} {home}"
+        self._run = run
+        self._layers = layers
+        self._settings = settings = settings or OciSettings()
+        # Searchable, because the user 0 of a sandbox has to reach its root below.
+        run.mkdir(parents=True, exist_ok=True)
+        run.chmod(0o711)
+        self._cgroups = groups_of_host.find_layout(Path("/proc/self/mountinfo").read_text(), run / "cgroup2")
+        state = Runtime(settings.runtime, run / "runtime")
+        self._reaping = Reaping()
+        self._execs = Execs(state, self._cgroups, self._reaping)
+        swap_file = groups_of_host.swap_file(self._cgroups)
+        swap = swap_file is None or swap_file.exists()
+        self._starter = Starter(state, self._cgroups, self._execs, settings.init, swap)
+        self._folders = AllocationFolders(home / "sandboxes", installation)
+        self._freer = Freer(state, self._cgroups, self._folders, settings.grace)
+        self._host = Host(state, self._cgroups, settings.init, home)
+        self._declaration = declaration_here(self._host.enforceable())
+        self._claims = threading.Lock()
+        self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
+        self._busy: set[str] = set()
+        self._images: dict[str, HeldImage] = {}
+        self._adopt()
+
+    @property
+    def declaration(self) -> Declaration:
+        """What this provider can do here."""
+        return self._declaration
+
+    def close(self) -> None:
+        """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""
+        self._reaping.close()
+        self._freer.tidy()
+
+    def check(self) -> Sequence[Finding]:
+        """One finding per thing that sandboxes need here."""
+        return diagnose(self._host)
+
+    def prepare(self, variant: Variant, progress: Progress) -> None:
+        """Fetch, verify, unpack, commit."""
+        self._layers.prepare(variant, progress)
+
+    def probe(self, variant: Variant) -> None:
+        """Start a real sandbox from the variant and destroy it."""
+        key = variant.content_key
+        name = _PROBE + key.removeprefix("sha256:")[:20]
+        with self._alone(name):
+            self._freer.free(self._places(name))
+            record, image = self._claim(name, "probe", key, SandboxSize(), {})
+            self._start(record, image, prove_only=True)
+            self._freer.free(self._places(name))
+
+    def held(self) -> Sequence[ContentKey]:
+        """What is here whole."""
+        return self._layers.held()
+
+    def create(self, order: Order) -> Booted:
+        """Start an allocation, or find it running."""
+        self._refuse_unenforceable(order)
+        with self._alone(order.allocation):
+            known = self._folders.read(order.allocation)
+            if known is not None and self._folders.has_started(order.allocation):
+                if self._pid(order.allocation) is None:
+                    raise start_failed("the allocation has run before and has ended")
+                return self.booted(order.allocation)
+            self._freer.free(self._places(order.allocation))
+            key, env = order.frozen.content_key, dict(order.env or {})
+            record, image = self._claim(order.allocation, order.session, key, order.size, env)
+            self._start(record, image, prove_only=False)
+            self._folders.mark_started(order.allocation)
+            self._images[order.allocation] = image
+            return self.booted(order.allocation)
+
+    def booted(self, allocation: AllocationId) -> Booted:
+        """The identity read back from the running thing."""
+        record = self._record(allocation)
+        pid = self._running(allocation)
+        try:
+            lowers = mounted_lowers(Path(f"/proc/{pid}/mountinfo").read_text())
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise _not_running() from error
+        found = None if lowers is None else booted_from(lowers, self._held_images(), record.key)
+        artifacts = {} if found is None else dict(found.artifacts)
+        return Booted(artifacts, pid, self._host.runtime.program)
+
+    def presence(self, allocation: AllocationId) -> Presence:
+        """What is there of it now."""
+        try:
+            if allocation in self._busy:
+                return Presence.UNKNOWN
+            if self._pid(allocation) is not None and self._folders.has_started(allocation):
+                return Presence.RUNNING
+            return Presence.EXITED if allocation in self.list_allocations() else Presence.ABSENT
+        except (OSError, ValueError):
+            return Presence.UNKNOWN
+
+    def exec(
+        self,
+        allocation: AllocationId,
+        command: Command,
+        *,
+        stdin: Iterable[bytes] = (),
+        emit: Emit,
+        cancel: threading.Event | None = None,
+    ) -> Exit:
+        """Run a command to its end, in the calling thread."""
+        record = self._record(allocation)
+        config = self._image(record).config
+        call = Call(emit, stdin, command.timeout, cancel)
+        with self._root(allocation) as root:
+            inside = Inside(self._execs, self._places(allocation).sandbox, root, config, record.env)
+            try:
+                return run(inside, command, call)
+            except FileNotFoundError as error:
+                raise _not_running() from error
+
+    def files(self, allocation: AllocationId) -> Files:
+        """The sandbox's files."""
+        config = self._image(self._record(allocation)).config
+        with self._root(allocation) as root:
+            user = image_user(root, config)
+        return SandboxFiles(lambda: self._root(allocation), user, self._settings.file_limits)
+
+    def destroy(self, allocation: AllocationId) -> None:
+        """End it and free everything of it."""
+        try:
+            places = self._places(allocation)
+        except ValueError:
+            return
+        with self._alone(allocation):
+            if self._folders.is_foreign(allocation):
+                return
+            self._freer.free(places, stop_signal=self._stop_signal(allocation))
+            self._images.pop(allocation, None)
+
+    def list_allocations(self) -> Sequence[AllocationId]:
+        """What of this installation is here; probes under way are nobody's business."""
+        parent = self._cgroups.members / groups_of_host.PARENT / self._installation
+        grouped = {path.name for path in parent.iterdir() if path.is_dir()} if parent.is_dir() else set()
+        names = {record.allocation for record in self._folders.all()} | grouped
+        return [AllocationId(name) for name in sorted(names) if not (name.startswith(_PROBE) and name in self._busy)]
+
+    def remove(self, key: ContentKey) -> None:
+        """Drop the variant's bytes that nothing else shares."""
+        with self._claims:
+            users = [record.allocation for record in self._folders.all() if record.key == key]
+            if users:
+                raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
+            self._layers.remove(key)
+
+    def _adopt(self) -> None:
+        for record in self._folders.all():
+            if record.allocation.startswith(_PROBE):
+                self._freer.free(self._places(record.allocation))
+            else:
+                self._execs.abandon(self._places(record.allocation).sandbox)
+
+    def _claim(
+        self, name: str, hostname: str, key: ContentKey, size: SandboxSize, env: dict[str, str]
+    ) -> tuple[AllocationRecord, HeldImage]:
+        """Write down that the allocation needs the variant, and that a range is its own."""
+        with self._claims:
+            image = self._layers.record(key)
+            if image is None:
+                facts = {"content_key": key}
+                raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "this node does not hold the release", details=facts)
+            subid = "".join(_text(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")))
+            base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subid))
+            if base is None:
+                raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
+            record = AllocationRecord(self._installation, name, hostname, key, base, size, env)
+            self._folders.add(record)
+            return record, image
+
+    def _start(self, record: AllocationRecord, image: HeldImage, *, prove_only: bool) -> None:
+        places = self._places(record.allocation)
+        try:
+            self._starter.start(record, image, places, prove_only=prove_only)
+        except OSError as error:
+            self._freer.free(places)
+            if error.errno in _FULL:
+                raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
+            raise start_failed("the host did not do a step of the start", says=error.strerror or "") from error
+        except BaseException:
+            self._freer.free(places)
+            raise
+
+    def _refuse_unenforceable(self, order: Order) -> None:
+        if order.network not in self._declaration.networks:
+            enforced = {"network": order.network, "enforced": sorted(self._declaration.networks)}
+            message = "this network mode cannot be enforced"
+            raise RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=enforced)
+        missing = sorted(DECLARATION.enforces - self._declaration.enforces)
+        if missing or not order.size.holds(_LEAST):
+            facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
+            raise RefusedError(Reason.RESOURCE_UNSUPPORTED, "these limits cannot be enforced", details=facts)
+
+    def _places(self, name: str) -> Places:
+        return Places.of(name, self._folders.folder(name), self._run, self._installation)
+
+    def _record(self, allocation: str) -> AllocationRecord:
+        try:
+            record = self._folders.read(allocation)
+        except ValueError:
+            record = None
+        if record is None:
+            raise _not_running()
+        return record
+
+    def _image(self, record: AllocationRecord) -> HeldImage:
+        """The held variant of an allocation, proved once per process. Refuses with `content_lost`."""
+        image = self._images.get(record.allocation)
+        if image is None:
+            image = self._layers.record(record.key)
+            if image is None:
+                raise RefusedError(Reason.CONTENT_LOST, "the image's bytes on this node are damaged or gone")
+            self._images[record.allocation] = image
+        return image
+
+    def _held_images(self) -> Iterator[HeldImage]:
+        for key in self._layers.held():
+            image = self._layers.record(key)
+            if image is not None:
+                yield image
+
+    def _pid(self, allocation: str) -> int | None:
+        return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
+
+    def _running(self, allocation: str) -> int:
+        pid = self._pid(allocation)
+        if pid is None:
+            raise _not_running()
+        return pid
+
+    def _root(self, allocation: str) -> SandboxRoot:
+        record = self._record(allocation)
+        try:
+            root = SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
+        except (FileNotFoundError, ProcessLookupError) as error:
+            raise _not_running() from error
+        return root
+
+    def _stop_signal(self, allocation: str) -> signal.Signals:
+        image = self._images.get(allocation)
+        if image is None and (record := self._folders.read(allocation)) is not None:
+            image = self._layers.record(record.key)
+        return stop_signal_of(image.config.stop_signal if image else "")
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """One start or end of an allocation at a time."""
+        with self._claims:
+            lock = self._locks.get(name) or self._locks.setdefault(name, threading.Lock())
+        with lock:
+            self._busy.add(name)
+            try:
+                yield
+            finally:
+                self._busy.discard(name)
+
+
+def _not_running() -> RefusedError:
+    return RefusedError(Reason.NOT_RUNNING, "the sandbox is not running")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,143 @@
+"""A small process of its own that starts programs in sandboxes and learns how they end.
+
+`runtime exec --detach` leaves the program to whoever adopts orphans, and only a parent is told an exit status.
+Were the node itself that subreaper, every orphan of anything it ever starts would become its zombie, and asyncio
+or subprocess could reap a program's status away. Here all children are ours, so `waitpid(-1)` is right.
+
+Runs as `python -I -S reaper.py` with a SOCK_SEQPACKET socket as standard input. A request is JSON
+`{"argv": […], "pid_file": …}` with four descriptors: a socket to answer on, and the program's stdin, stdout, stderr.
+Answers: `{"started": pid}` or `{"failed": code}`, and after the first `{"ended": code}`, 128+n for signal n.
+When the node goes away the socket ends, and so does this process.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+# Started without site-packages: what it needs of us is found from where it lies.
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+
+from sandbay.engine import linux
+
+_REQUEST_BYTES = 65_536
+_FDS = 4
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+# Python ignores these two; an ignored signal would stay ignored in the sandbox's program.
+_DEFAULTS = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+@dataclass(frozen=True)
+class _Job:
+    reply: socket.socket
+    pid_file: str
+
+    def tell(self, **message: int) -> None:
+        # Whoever asked may have gone meanwhile.
+        with contextlib.suppress(OSError):
+            self.reply.send(json.dumps(message).encode())
+
+
+class Reaper:
+    """Jobs whose runtime client still runs, and programs that run, each by pid."""
+
+    def __init__(self, control: socket.socket) -> None:
+        """Become the adopter of orphans."""
+        linux.set_child_subreaper()
+        self._control = control
+        self._starting: dict[int, _Job] = {}
+        self._running: dict[int, _Job] = {}
+        self._early: dict[int, int] = {}
+
+    def serve(self) -> None:
+        """Until the control socket ends."""
+        woken, wake = socket.socketpair()
+        for end in (woken, wake):
+            end.settimeout(0)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(woken, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is woken:
+                        with contextlib.suppress(BlockingIOError):
+                            woken.recv(4096)
+                        self._reap()
+                    elif not self._take():
+                        return
+
+    def _take(self) -> bool:
+        data, fds, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, _FDS)
+        if not data:
+            return False
+        reply, *streams = fds
+        request = json.loads(data)
+        job = _Job(socket.socket(fileno=reply), request["pid_file"])
+        try:
+            actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+            argv = request["argv"]
+            pid = os.posix_spawnp(
+                argv[0], argv, _ENVIRONMENT, file_actions=actions, setsid=True, setsigdef=_DEFAULTS, setsigmask=()
+            )
+            self._starting[pid] = job
+        except OSError:
+            job.tell(failed=127)
+            job.reply.close()
+        finally:
+            for fd in streams:
+                os.close(fd)
+        return True
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._ended(pid, _code(status))
+            if not self._starting:
+                self._early.clear()
+
+    def _ended(self, pid: int, code: int) -> None:
+        if (job := self._starting.pop(pid, None)) is not None:
+            self._client_ended(job, code)
+        elif (job := self._running.pop(pid, None)) is not None:
+            job.tell(ended=code)
+            job.reply.close()
+        else:
+            # A program can end before its runtime client does; an orphan of an ended one means nothing.
+            self._early[pid] = code
+
+    def _client_ended(self, job: _Job, code: int) -> None:
+        try:
+            program = int(Path(job.pid_file).read_text()) if code == 0 else 0
+        except (OSError, ValueError):
+            program = 0
+        if program == 0:
+            job.tell(failed=code)
+            job.reply.close()
+            return
+        job.tell(started=program)
+        if (ended := self._early.pop(program, None)) is None:
+            self._running[program] = job
+        else:
+            job.tell(ended=ended)
+            job.reply.close()
+
+
+def _code(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return 128 - code if code < 0 else code
+
+
+if __name__ == "__main__":
+    Reaper(socket.socket(fileno=0)).serve()

@@ -1,0 +1,63 @@
+"""The node's side of the reaper: one process, started when first needed and again should it die."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+_PROGRAM = Path(__file__).with_name("reaper.py")
+
+
+class Reaping:
+    """Hands commands to the reaper. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        """The process is started by the first `start`."""
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    def start(self, argv: Sequence[str], pid_file: Path, streams: Sequence[int]) -> socket.socket:
+        """Run the runtime's client with these stdin, stdout, stderr; the answers come on the returned socket."""
+        answers, reply = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = json.dumps({"argv": list(argv), "pid_file": str(pid_file)}).encode()
+        with reply, self._lock:
+            fds = [reply.fileno(), *streams]
+            try:
+                socket.send_fds(self._connected(), [request], fds)
+            except (BrokenPipeError, ConnectionResetError):
+                self._drop()
+                socket.send_fds(self._connected(), [request], fds)
+        return answers
+
+    def close(self) -> None:
+        """End the process; what it started lives on."""
+        with self._lock:
+            self._drop()
+
+    def _connected(self) -> socket.socket:
+        if self._control is not None and self._process is not None and self._process.poll() is None:
+            return self._control
+        self._drop()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {"PATH": os.environ.get("PATH", os.defpath)}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_PROGRAM)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+            )
+        return self._control
+
+    def _drop(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.wait()
+        self._control = self._process = None

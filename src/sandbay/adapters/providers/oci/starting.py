@@ -1,0 +1,175 @@
+"""From a record and held layers to a running sandbox, in steps that `freeing` undoes from wherever they stopped."""
+
+import json
+import platform
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sandbay.adapters.providers.oci.allocations import AllocationRecord
+from sandbay.adapters.providers.oci.bundle import INIT, Parts, program, spec
+from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, create_command, group_path, limit_files, resources
+from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
+from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.identity import HeldImage
+from sandbay.adapters.providers.oci.root import SandboxRoot
+from sandbay.adapters.providers.oci.runtime import Runtime, call, open_files
+from sandbay.adapters.providers.oci.seccomp import profile
+from sandbay.domain.command import WORKSPACE, User, find_user
+from sandbay.domain.errors import Refusal, RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ImageConfig
+from sandbay.engine import rootfs
+
+START_SECONDS = 60.0
+NOOP_SECONDS = 30.0
+_SEARCHABLE = 0o711
+_ROOT = User(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where one allocation's things lie: `durable` is its folder, `mounts` is searchable by its user 0."""
+
+    durable: Path
+    volatile: Path
+    sandbox: Sandbox
+
+    @classmethod
+    def of(cls, name: str, durable: Path, run: Path, installation: str) -> "Places":
+        """The places of allocation `name`."""
+        volatile = run / name
+        return cls(durable, volatile, Sandbox(name, group_path(installation, name), volatile / "execs"))
+
+    @property
+    def mounts(self) -> Path:
+        """What `rootfs` mounts below."""
+        return self.volatile / "mounts"
+
+    @property
+    def bundle(self) -> Path:
+        """The runtime's bundle."""
+        return self.volatile / "bundle"
+
+    @property
+    def workspace(self) -> Path:
+        """The folder behind `/workspace`."""
+        return self.durable / "workspace"
+
+    @property
+    def log(self) -> Path:
+        """Where the runtime complains."""
+        return self.volatile / "runtime.log"
+
+
+@dataclass(frozen=True)
+class Starter:
+    """What all starts of a provider share. `swap` says whether swap is accounted for."""
+
+    runtime: Runtime
+    cgroups: Cgroups
+    execs: Execs
+    init: Path
+    swap: bool
+
+    def start(self, record: AllocationRecord, image: HeldImage, places: Places, *, prove_only: bool) -> None:
+        """Returns when a program has run inside. `prove_only` leaves the image's user and folders out of it.
+
+        Refuses with `start_failed`, `user_not_found`, `invalid_workdir`.
+        """
+        self._make_folders(places)
+        root = rootfs.assemble(
+            image.layers_folder,
+            image.lowers,
+            mounts=places.mounts,
+            upper=places.durable / "upper",
+            work=places.durable / "work",
+            id_base=record.base,
+        )
+        self._prepare(root, record, image.config, places, prove_only=prove_only)
+        self._write_bundle(record, root, places)
+        Groups(self.cgroups, places.sandbox.group).make()
+        arguments = ["run", "--detach", "--bundle", str(places.bundle), places.sandbox.name]
+        command = [*self.runtime.prefix(places.log), *arguments]
+        spoken = call(create_command(self.cgroups, places.sandbox.group, command), places.log, START_SECONDS)
+        if not spoken.ok:
+            raise start_failed("the runtime did not start the sandbox", says=spoken.complaint)
+        self._prove_limits(record, places.sandbox.group)
+        self._prove_running(places)
+
+    @staticmethod
+    def _make_folders(places: Places) -> None:
+        for name in ("upper", "work", "workspace"):
+            (places.durable / name).mkdir(mode=0o700, exist_ok=True)
+        places.volatile.mkdir(exist_ok=True)
+        places.mounts.mkdir(exist_ok=True)
+        for searchable in (places.volatile, places.mounts):
+            searchable.chmod(_SEARCHABLE)
+        for private in (places.bundle, places.sandbox.execs):
+            private.mkdir(mode=0o700, exist_ok=True)
+
+    @staticmethod
+    def _prepare(
+        root: Path, record: AllocationRecord, config: ImageConfig, places: Places, *, prove_only: bool
+    ) -> None:
+        """Give the workspace to the image's user and make the image's working directory."""
+        with SandboxRoot(root, record.base) as inside:
+            user = _ROOT if prove_only else image_user(inside, config)
+            inside.make_folders(WORKSPACE, 0, 0)
+            if config.workdir and not prove_only:
+                ensure_workdir(inside, posixpath.join(WORKSPACE, config.workdir))
+        with SandboxRoot(places.workspace, record.base) as workspace:
+            workspace.give_top(user.uid, user.gid)
+        places.workspace.chmod(0o755)
+
+    def _write_bundle(self, record: AllocationRecord, root: Path, places: Places) -> None:
+        parts = Parts(
+            hostname=record.hostname,
+            rootfs=root,
+            workspace=places.workspace,
+            init=self.init,
+            base=record.base,
+            group=places.sandbox.group,
+            open_files=open_files(),
+            resources=resources(record.size, swap=self.swap),
+            seccomp=profile(platform.machine()),
+        )
+        (places.bundle / "config.json").write_text(json.dumps(spec(parts)))
+
+    def _prove_limits(self, record: AllocationRecord, group: PurePosixPath) -> None:
+        for file, wanted in limit_files(self.cgroups, group, record.size, swap=self.swap).items():
+            if self.cgroups.layout is Layout.UNIFIED and "swap" in file.name and not file.exists():
+                continue
+            if (found := file.read_text().strip()) != wanted:
+                raise start_failed("a limit does not hold", limit=file.name, wanted=wanted, found=found)
+
+    def _prove_running(self, places: Places) -> None:
+        document = program([INIT, "-V"], {}, _ROOT, "/", open_files=open_files())
+        done = self.execs.run(places.sandbox, document, Call(lambda *_: None, timeout=NOOP_SECONDS))
+        if isinstance(done, NotStarted):
+            raise start_failed("no program can be run in the sandbox", says=done.complaint)
+        if done.code:
+            raise start_failed("the first program in the sandbox failed", code=done.code, timed_out=done.timed_out)
+
+
+def image_user(root: SandboxRoot, config: ImageConfig, spec_of_request: str | None = None) -> User:
+    """The request's user, else the image's, by the sandbox's own files. Refuses with `user_not_found`."""
+    wanted = spec_of_request or config.user
+    found = find_user(wanted, root.read_small("/etc/passwd"), root.read_small("/etc/group"))
+    if isinstance(found, Refusal):
+        raise RefusedError.of(found)
+    return found
+
+
+def ensure_workdir(root: SandboxRoot, path: str) -> None:
+    """Make a missing working directory, root's and 0755. Refuses with `invalid_workdir`."""
+    try:
+        root.make_folders(path, 0, 0)
+    except (OSError, ValueError, RefusedError) as error:
+        message = "the working directory is no folder and cannot be made one"
+        raise RefusedError(Reason.INVALID_WORKDIR, message, param="workdir", details={"workdir": path}) from error
+
+
+def start_failed(message: str, **facts: object) -> RefusedError:
+    """The refusal of a start that went wrong on this host."""
+    return RefusedError(Reason.START_FAILED, message, details=facts)

@@ -1,0 +1,156 @@
+"""One command's streams and its end, in the calling thread.
+
+The exit status ends the call. What the program wrote is in the pipes by then, so exactly that much is still
+read; nobody waits for an end of file, which a background child could hold back for ever.
+"""
+
+import fcntl
+import json
+import os
+import selectors
+import socket
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.ports.provider import Emit, Stream
+
+_CHUNK = 65_536
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The program's exit code, 128+n for signal n; or, when it never started, None."""
+
+    code: int | None
+
+
+class Guard:
+    """Kills at the time-out or when `cancel` is set, also while whoever takes the output makes us wait."""
+
+    def __init__(self, kill: Callable[[], None], timeout: float | None, cancel: threading.Event | None) -> None:
+        """`timeout` in seconds from now. A thread runs only if there is something to watch."""
+        self._kill = kill
+        self._cancel = cancel
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._finished = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.timed_out = False
+        self.fired = False
+
+    def __enter__(self) -> Self:
+        if self._deadline is not None or self._cancel is not None:
+            self._thread = threading.Thread(target=self._watch, name="exec-guard", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._finished.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._finished.wait(self._step()):
+            late = self._deadline is not None and time.monotonic() >= self._deadline
+            if late or (self._cancel is not None and self._cancel.is_set()):
+                self.timed_out = late
+                self.fired = True
+                self._kill()
+                return
+
+    def _step(self) -> float:
+        left = float("inf") if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        return left if self._cancel is None else min(left, _LOOK_SECONDS)
+
+
+class Feeder:
+    """Writes stdin from a thread of its own: the next chunk may be long in coming, and the pipe may be full."""
+
+    def __init__(self, chunks: Iterable[bytes], fd: int) -> None:
+        """Takes over `fd`, a pipe's writing end."""
+        self._chunks = chunks
+        self._fd = fd
+        self._finished = threading.Event()
+        threading.Thread(target=self._feed, name="exec-stdin", daemon=True).start()
+
+    def stop(self) -> None:
+        """The program has ended; what it did not read is dropped."""
+        self._finished.set()
+
+    def _feed(self) -> None:
+        os.set_blocking(self._fd, False)
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._fd, selectors.EVENT_WRITE)
+                for chunk in self._chunks:
+                    view = memoryview(chunk)
+                    while view and not self._finished.is_set():
+                        if selector.select(_LOOK_SECONDS):
+                            view = view[self._write(view) :]
+                    if self._finished.is_set():
+                        return
+        except BrokenPipeError:
+            return
+        finally:
+            os.close(self._fd)
+
+    def _write(self, view: memoryview) -> int:
+        try:
+            return os.write(self._fd, view[:_CHUNK])
+        except BlockingIOError:
+            return 0
+
+
+def pump(answers: socket.socket, stdout: int, stderr: int, emit: Emit, on_start: Callable[[], None]) -> Ended:
+    """Pass output on until the program has ended. Raises what `emit` raises.
+
+    Output is read only once the program runs: before that, the runtime's own complaints would be in it.
+    Refuses with `internal` when the reaper dies, since then nobody knows how the program ends.
+    """
+    sources = {stdout: Stream.STDOUT, stderr: Stream.STDERR}
+    with selectors.DefaultSelector() as selector:
+        selector.register(answers, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is not answers:
+                    if not _pass(key.fd, sources[key.fd], emit):
+                        selector.unregister(key.fd)
+                    continue
+                answer = answers.recv(4096)
+                if not answer:
+                    raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
+                message = json.loads(answer)
+                if "failed" in message:
+                    return Ended(None)
+                if "ended" in message:
+                    for fd, stream in sources.items():
+                        _drain(fd, stream, emit)
+                    return Ended(message["ended"])
+                on_start()
+                for fd in sources:
+                    selector.register(fd, selectors.EVENT_READ)
+
+
+def _pass(fd: int, stream: Stream, emit: Emit) -> bool:
+    data = os.read(fd, _CHUNK)
+    if data:
+        emit(stream, data)
+    return bool(data)
+
+
+def _drain(fd: int, stream: Stream, emit: Emit) -> None:
+    left: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+    while left > 0:
+        data = os.read(fd, min(left, _CHUNK))
+        if not data:
+            return
+        left -= len(data)
+        emit(stream, data)

@@ -1,0 +1,108 @@
+"""The runtime's bundle, as data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbay.adapters.providers.oci.bundle import CAPABILITIES, INIT, Parts, program, spec
+from sandbay.adapters.providers.oci.cgroups import group_path
+from sandbay.adapters.providers.oci.seccomp import NAMESPACE_FLAGS, allowed_calls, profile
+from sandbay.domain.command import User
+
+PARTS = Parts(
+    hostname="ses_1",
+    rootfs=Path("/run/x/rootfs"),
+    workspace=Path("/home/x/workspace"),
+    init=Path("/usr/bin/catatonit"),
+    base=0x70010000,
+    group=group_path("ins_1", "alo_1"),
+    open_files=20_000,
+    resources={"pids": {"limit": 64}},
+    seccomp=profile("x86_64"),
+)
+FORBIDDEN = (
+    *("mount", "umount2", "unshare", "setns", "pivot_root", "open_tree", "move_mount", "fsopen", "mount_setattr"),
+    *("bpf", "perf_event_open", "init_module", "finit_module", "kexec_load", "keyctl", "add_key", "request_key"),
+    *("userfaultfd", "io_uring_setup", "open_by_handle_at", "reboot", "swapon", "settimeofday", "clock_settime"),
+    *("acct", "quotactl", "iopl", "ioperm", "syslog", "lookup_dcookie", "clone", "clone3", "personality", "socket"),
+)
+
+
+def _document() -> Any:
+    return json.loads(json.dumps(spec(PARTS)))
+
+
+def test_the_first_process_is_our_init_without_a_capability() -> None:
+    process = _document()["process"]
+    assert process["args"] == [INIT, "-P"]
+    assert process["capabilities"] == {}
+    assert process["noNewPrivileges"] is True
+    assert process["env"] == []
+
+
+def test_root_inside_is_the_first_id_of_the_range() -> None:
+    linux = _document()["linux"]
+    assert linux["uidMappings"] == linux["gidMappings"] == [{"containerID": 0, "hostID": 0x70010000, "size": 65536}]
+
+
+def test_every_namespace_is_new() -> None:
+    namespaces = _document()["linux"]["namespaces"]
+    assert {each["type"] for each in namespaces} == {"pid", "ipc", "uts", "mount", "network", "user", "cgroup"}
+    assert not any("path" in each for each in namespaces)
+
+
+def test_workspace_and_init_are_mounts_of_their_own() -> None:
+    mounts = {each["destination"]: each for each in _document()["mounts"]}
+    assert mounts["/workspace"]["source"] == "/home/x/workspace"
+    assert {"bind", "rw", "nodev", "nosuid"} == set(mounts["/workspace"]["options"])
+    assert {"bind", "ro", "nodev", "nosuid"} == set(mounts[INIT]["options"])
+    assert "size=67108864" in mounts["/dev/shm"]["options"]
+    assert list(mounts).index("/dev") < list(mounts).index(INIT)
+
+
+def test_nothing_of_the_host_is_mounted_but_workspace_and_init() -> None:
+    binds = [each["destination"] for each in _document()["mounts"] if each["type"] == "bind"]
+    assert sorted(binds) == sorted(["/workspace", INIT])
+
+
+@pytest.mark.parametrize("uid, held", [(0, set(CAPABILITIES)), (1000, set())])
+def test_only_root_holds_capabilities(uid: int, held: set[str]) -> None:
+    document: Any = program(["x"], {"A": "1"}, User(uid, 7, (8, 9)), "/w", open_files=20_000)
+    assert set(document["capabilities"]["effective"]) == set(document["capabilities"]["permitted"]) == held
+    assert set(document["capabilities"]["bounding"]) == set(CAPABILITIES)
+    assert document["user"] == {"uid": uid, "gid": 7, "additionalGids": [8, 9]}
+    assert (document["env"], document["cwd"]) == (["A=1"], "/w")
+
+
+def test_no_capability_that_reaches_beyond_files_and_processes() -> None:
+    beyond = {"SYS_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD", "AUDIT_WRITE", "SYS_PTRACE", "SYS_MODULE", "BPF"}
+    assert not {name.removeprefix("CAP_") for name in CAPABILITIES} & beyond
+
+
+@pytest.mark.parametrize("available, given", [(20_000, 20_000), (2**40, 65_536)])
+def test_open_files_are_bounded_by_what_this_process_may_give(available: int, given: int) -> None:
+    document: Any = program(["x"], {}, User(0, 0), "/", open_files=available)
+    assert {"type": "RLIMIT_NOFILE", "soft": given, "hard": given} in document["rlimits"]
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_calls_that_steer_the_host_are_not_allowed_outright(name: str) -> None:
+    assert name not in allowed_calls()
+
+
+def test_clone_is_allowed_without_namespaces_and_clone3_says_that_it_is_missing() -> None:
+    rules: Any = profile("x86_64")["syscalls"]
+    clone = next(rule for rule in rules if rule["names"] == ["clone"])
+    assert clone["args"] == [{"index": 0, "value": NAMESPACE_FLAGS, "op": "SCMP_CMP_MASKED_EQ", "valueTwo": 0}]
+    clone3 = next(rule for rule in rules if rule["names"] == ["clone3"])
+    assert (clone3["action"], clone3["errnoRet"]) == ("SCMP_ACT_ERRNO", 38)
+
+
+def test_sockets_of_families_that_no_namespace_divides_are_refused() -> None:
+    rules: Any = profile("x86_64")["syscalls"]
+    tests = [rule["args"][0] for rule in rules if rule["names"] == ["socket"]]
+    judge = {"SCMP_CMP_LT": int.__lt__, "SCMP_CMP_GT": int.__gt__, "SCMP_CMP_EQ": int.__eq__}
+    refused = {n for n in range(64) if not any(judge[test["op"]](n, test["value"]) for test in tests)}
+    assert refused == {38, 40}
