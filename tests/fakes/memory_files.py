@@ -140,7 +140,7 @@ def _told(name: str, entry: Entry) -> FileEntry:
 def _walk(
     root: Entry, parts: list[str], path: str, *, follow: bool = True, make: Callable[[], Entry] | None = None
 ) -> Entry:
-    """The entry at the path's end. `..` of the root is the root, as after chroot. Missing folders are made, or refused."""
+    """The entry at the path's end. `..` of the root is the root, as after chroot. Missing ones are made, or refused."""
     trail, todo, links = [root], parts[::-1], 0
     while todo:
         part, here = todo.pop(), trail[-1]

@@ -1,0 +1,67 @@
+"""What a test may leave on the host, which is nothing of its installation.
+
+Only what belongs to one installation is looked at: other tests and people use the same host.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+_RUNTIMES = ("runc", "crun")
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]]:
+    """What the host still shows of an installation, by kind; empty when nothing.
+
+    `folders` are its durable and volatile folders: mounts below them, and processes that name or use them, count.
+    """
+    roots = [str(folder) for folder in folders]
+    groups = {str(path) for path in _CGROUPS.rglob(installation)} if _CGROUPS.is_dir() else set()
+    namespaces = Path("/run/netns")
+    found = {
+        "mounts": [point for point in _mount_points() if any(_below(point, root) for root in roots)],
+        "processes": _processes(installation, roots),
+        "cgroups": sorted(groups),
+        "network namespaces": [p.name for p in namespaces.glob("*") if installation in p.name],
+        "folders": [root for root in roots if Path(root).exists()],
+    }
+    return {kind: things for kind, things in found.items() if things}
+
+
+def real_sandboxes_or_skip() -> None:
+    """Skip, by name, on a machine that lacks what a real sandbox needs."""
+    missing = [] if os.geteuid() == 0 else ["root"]
+    if not any(shutil.which(runtime) for runtime in _RUNTIMES):
+        missing.append("a runtime (" + " or ".join(_RUNTIMES) + ")")
+    if not Path("/bin/busybox").exists():
+        missing.append("busybox-static")
+    if missing:
+        pytest.skip("this machine lacks " + ", ".join(missing))
+
+
+def _mount_points() -> Iterable[str]:
+    return [line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+
+
+def _below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root + "/")
+
+
+def _processes(installation: str, roots: Sequence[str]) -> list[str]:
+    """Processes in the installation's groups, or with its folders on their command line."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            grouped = f"/{installation}/" in (process / "cgroup").read_text()
+        except OSError:
+            continue  # it has ended while we looked
+        if grouped or any(root in command for root in roots):
+            found.append(f"{process.name} {command.strip()}")
+    return found
