@@ -1,0 +1,1 @@
+"""Adapters of the port `uploads`. May import ports, engine, flow and domain."""

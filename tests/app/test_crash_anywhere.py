@@ -1,0 +1,106 @@
+"""Kill -9 before and after every durable step of a Session's whole life; the next process brings it to a right end."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbay.app.admit_session import Asked, admit_session
+from sandbay.app.images import find_image, find_release
+from sandbay.app.sessions import end_session, list_sessions
+from sandbay.domain.allocation import AllocationState
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import ReleaseState
+from sandbay.domain.session import FINAL, SessionState
+from sandbay.ports.records import Page
+from sandbay.ports.store import Sessions
+from tests.app.world import KilledError, Life, Running, World, eventually
+
+KEY = "the-only-create"
+MOST_STEPS = 26
+
+
+def story(running: Running) -> None:
+    """Register, wait for the proof, create, use, end: what a client does who repeats every call until it is answered."""
+    running.start()
+    running.register("web", "web")
+    core = running.core
+    eventually(lambda: _alive(running) and _active(running))
+    admitted = admit_session(core, running.actor, Asked("web", wait_seconds=60), KEY)
+    session = admitted.record.session.id
+    eventually(lambda: _alive(running) and _state(running) is not SessionState.STARTING)
+    end_session(core, running.actor, session)
+    eventually(lambda: _alive(running) and _state(running) in FINAL)
+
+
+def _alive(running: Running) -> bool:
+    if running.life.dead.is_set():
+        raise KilledError
+    return True
+
+
+def _active(running: Running) -> bool:
+    return find_release(find_image(running.core, "web"), 1).status.state is ReleaseState.ACTIVE
+
+
+def _state(running: Running) -> SessionState:
+    return running.core.store.read(Sessions())[0].session.state
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many durable steps an undisturbed story has."""
+    world = World(tmp_path_factory.mktemp("undisturbed"))
+    life = Life()
+    running = world.born(life)
+    story(running)
+    world.close()
+    assert 10 < life.steps < MOST_STEPS, "the story no longer reaches what it is about"
+    return life.steps
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(1, MOST_STEPS))
+def test_a_kill_at_any_step_is_made_good(steps: int, tmp_path: Path, step: int, *, after: bool) -> None:
+    if step > steps:
+        pytest.skip(f"the story has only {steps} steps")
+    world = World(tmp_path)
+    try:
+        dying = world.born(Life(step, after=after))
+        try:
+            story(dying)
+        except KilledError:
+            pass
+        except (RefusedError, LookupError):
+            assert dying.life.dead.is_set()
+        dying.life.dead.set()
+        dying.close()
+        running = world.born()
+        story(running)
+        judge(running)
+    finally:
+        world.close()
+
+
+def judge(running: Running) -> None:
+    """One image, one release, one Session that ended; nothing runs and nothing is leased."""
+    world, core = running.world, running.core
+    records = list_sessions(core, None, Page())
+    assert [r.session.state for r in records] == [SessionState.ENDED]
+    assert all(r.allocation is None or r.allocation.state is AllocationState.CLOSED for r in records)
+    eventually(lambda: not world.node.sandboxes)
+    entry = find_image(core, "web")
+    assert sorted(entry.releases) == [1]
+    assert entry.channels["stable"].number == 1
+
+
+def test_the_same_key_gives_the_same_session_whatever_happened_to_it(running: Running) -> None:
+    running.register("web", "web")
+    eventually(lambda: _active(running))
+    first = admit_session(running.core, running.actor, Asked("web", wait_seconds=5), KEY)
+    again = admit_session(running.core, running.actor, Asked("web", wait_seconds=5), KEY)
+    assert (first.created, again.created) == (True, False)
+    assert first.record.session.id == again.record.session.id
+    with pytest.raises(RefusedError) as refused:
+        admit_session(running.core, running.actor, Asked("web", wait_seconds=6), KEY)
+    assert refused.value.refusal.reason is Reason.IDEMPOTENCY_CONFLICT
