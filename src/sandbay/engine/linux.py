@@ -6,7 +6,6 @@ The only home of ctypes. Wrappers add nothing to what the kernel does; what to c
 import ctypes
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 AT_FDCWD = -100
 AT_EMPTY_PATH = 0x1000
@@ -82,7 +81,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
-StrPath = str | bytes | Path
+StrPath = str | bytes | os.PathLike[str]
 
 
 class _OpenHow(ctypes.Structure):

@@ -67,7 +67,7 @@ class Unpacker:
     """
 
     def __init__(self, into: Path, limits: Limits, lowers: Sequence[Path] | None = None) -> None:
-        self._order = Order(into, limits, None if lowers is None else tuple(lowers))
+        self._order = Order(str(into), limits, None if lowers is None else tuple(map(str, lowers)))
         self._process: subprocess.Popen[bytes] | None = None
         self._refused = False
 

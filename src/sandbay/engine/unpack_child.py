@@ -2,7 +2,8 @@
 
 Started by `engine.unpack` in a fresh interpreter. Plain tar on descriptor 0, one JSON document on descriptor 1:
 `{"unpacked": …}`, `{"refusal": …}` or `{"fault": …}`. From `confine` on it has a root folder with nothing but the
-layer in it, no network, no device it could open, seven capabilities and nothing to gain more with.
+layer in it, no network, no device it could open, seven capabilities and nothing to gain more with. It imports
+little, because every layer pays for it, and nothing late, because there is nothing to import from any more.
 """
 
 import errno
@@ -10,10 +11,9 @@ import json
 import os
 import resource
 import sys
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from sandbay.domain.errors import Refusal, RefusedError
@@ -44,32 +44,36 @@ _FILES = 8192
 class Order:
     """What to do. `into` is the tree to be; `lowers` is None for a layer alone, else its parents, topmost first."""
 
-    into: Path
+    into: str
     limits: Limits
-    lowers: tuple[Path, ...] | None
+    lowers: tuple[str, ...] | None
 
     def to_json(self) -> str:
         """As an argument of the child."""
-        lowers = None if self.lowers is None else [str(lower) for lower in self.lowers]
-        return json.dumps({"into": str(self.into), "limits": asdict(self.limits), "lowers": lowers})
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Order":
         """As the child reads it."""
         said = json.loads(text)
-        lowers = None if said["lowers"] is None else tuple(map(Path, said["lowers"]))
-        return cls(Path(said["into"]), Limits(**said["limits"]), lowers)
+        return cls(said["into"], Limits(**said["limits"]), None if said["lowers"] is None else tuple(said["lowers"]))
 
 
 def main() -> None:
     """Unpack and tell."""
     try:
         told = _unpack(Order.from_json(sys.argv[1]))
-    except Exception:  # noqa: BLE001 - told to the parent, which raises it
-        told = {"fault": traceback.format_exc(limit=-5)}
+    except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
+        told = {"fault": f"{error!r} at {' > '.join(_places(error.__traceback__))}"}
     answer = json.dumps(told).encode()
     while answer:
         answer = answer[os.write(1, answer) :]
+
+
+def _places(trace: TracebackType | None) -> Iterator[str]:
+    while trace is not None:
+        yield f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+        trace = trace.tb_next
 
 
 def _unpack(order: Order) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def _limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (bound, bound))
 
 
-def _view(at: Path, lowers: tuple[Path, ...]) -> int:
+def _view(at: str, lowers: tuple[str, ...]) -> int:
     """The lower layers as one read-only tree, of which nothing stays but this descriptor.
 
     It is mounted over the tree to be for a moment, where only this process sees it.
@@ -150,11 +154,11 @@ def _view(at: Path, lowers: tuple[Path, ...]) -> int:
         linux.mount("none", at, flags=linux.MS_BIND | linux.MS_REMOUNT | kept)
     else:
         # Short names, relative to where we stand: the kernel cuts options at one page.
-        folder = lowers[0].parent
-        if any(lower.parent != folder for lower in lowers):
+        folder = os.path.dirname(lowers[0])
+        if any(os.path.dirname(lower) != folder for lower in lowers):
             raise ValueError("layers are not side by side")
         os.chdir(folder)
-        names = ":".join(lower.name for lower in lowers)
+        names = ":".join(map(os.path.basename, lowers))
         options = f"lowerdir={names},index=off,metacopy=off,redirect_dir=off"
         linux.mount("overlay", at, "overlay", kept, options)
     view = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -163,7 +167,7 @@ def _view(at: Path, lowers: tuple[Path, ...]) -> int:
     return view
 
 
-def _enter(tree: Path) -> None:
+def _enter(tree: str) -> None:
     """Make the tree the root, in which no link is followed and no device opened, and let the old root go."""
     linux.mount(tree, tree, flags=linux.MS_BIND)
     kept = linux.MS_NODEV | linux.MS_NOSUID | linux.MS_NOEXEC | linux.MS_NOSYMFOLLOW
