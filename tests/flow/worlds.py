@@ -1,0 +1,146 @@
+"""Worlds for the tests of `flow`: the oracle's plain data, and the same as our nouns."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sandbay.domain.catalog import CatalogView, Channel, Image, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.deployment import Deployment, Pool, PoolAdmission
+from sandbay.domain.ids import ImageId, ReleaseId
+from sandbay.domain.platform import Platform
+from sandbay.domain.reasons import Reason
+from sandbay.domain.release import (
+    IMAGE_ID,
+    MANIFEST_DIGEST,
+    Artifact,
+    Fault,
+    Known,
+    Release,
+    ReleaseState,
+    ReleaseStatus,
+    Variant,
+)
+from sandbay.domain.trail import Level, Policy, Saying
+from sandbay.flow.resolve import Rejected, Selected, resolve
+from tests.flow.oracle import Answer, PlainImage, PlainRelease, PlainVariant, Word, World
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AMD, ARM = Platform.of("linux", "amd64"), Platform.of("linux", "arm64")
+HERE, THERE = str(AMD), str(ARM)
+FAULT = Fault(Reason.DIFF_ID_MISMATCH, "not the tar that the config lists", {"layer": 2})
+
+
+def sha(number: int) -> str:
+    return f"sha256:{number:064x}"
+
+
+def some_id(kind: str, number: int) -> str:
+    return f"{kind}_{number:020d}"
+
+
+def variant(number: int, *providers: str, index: int | None = None) -> PlainVariant:
+    return {"digest": sha(number), "index": None if index is None else sha(index), "providers": list(providers)}
+
+
+def release(number: int, state: str = "active", **variants: PlainVariant) -> PlainRelease:
+    """Variants by `amd64` and `arm64`."""
+    by_platform = {"amd64": HERE, "arm64": THERE}
+    return {
+        "id": some_id("rel", number),
+        "state": state,
+        "variants": {by_platform[name]: it for name, it in variants.items()},
+    }
+
+
+def image(number: int, releases: dict[int, PlainRelease], state: str = "active", **channels: int) -> PlainImage:
+    return {"id": some_id("img", number), "state": state, "channels": channels, "releases": releases}
+
+
+def healthy(number: int) -> PlainImage:
+    """An image that every node of the tables could run at once: what a silent fallback would take."""
+    return image(number, {1: release(number, amd64=variant(number, "p", "q"))}, stable=1)
+
+
+def catalog_of(world: World) -> CatalogView:
+    return CatalogView(tuple(_entry(name, it) for name, it in world["images"].items()))
+
+
+def _entry(name: str, it: PlainImage) -> ImageEntry:
+    own = ImageId(it["id"])
+    releases = {
+        number: ReleaseEntry(
+            Release(ReleaseId(r["id"]), own, number, tuple(_variant(p, v) for p, v in r["variants"].items())),
+            ReleaseStatus(ReleaseState(r["state"]), FAULT if r["state"] == "rejected" else None),
+        )
+        for number, r in it["releases"].items()
+    }
+    channels = {channel: Channel(own, channel, number) for channel, number in it["channels"].items()}
+    return ImageEntry(Image(own, name, NOW, state=ImageState(it["state"])), releases, channels)
+
+
+def _variant(platform: str, it: PlainVariant) -> Variant:
+    parsed = Platform.parse(platform)
+    assert parsed is not None
+    return Variant(
+        platform=parsed,
+        artifacts={
+            MANIFEST_DIGEST: Artifact(it["digest"], Known.COMPUTED),
+            IMAGE_ID: Artifact(it["digest"][:-1] + "f", Known.COMPUTED),
+        },
+        providers=tuple(it["providers"]),
+        index_digest=it["index"],
+    )
+
+
+def deployment_of(world: World) -> Deployment:
+    pools = []
+    for number, pool in enumerate(world["pools"]):
+        platform = Platform.parse(pool["platform"])
+        assert platform is not None
+        admission = PoolAdmission.PAUSED if pool["paused"] else PoolAdmission.OPEN
+        pools.append(Pool(f"pool-{number}", pool["provider"], platform, admission=admission))
+    default = world["default"]
+    default_id = None if default is None else ImageId(world["images"][default]["id"])
+    return Deployment(3, AMD, tuple(pools), default_id)
+
+
+def sayings_of(words: Sequence[Word]) -> tuple[Saying, ...]:
+    return tuple(Saying(Level(word.level), word.subject, word.said) for word in words)
+
+
+Ask = Callable[[Sequence[Word]], Selected | Rejected]
+
+
+def asking(world: World, platform: str = HERE, precedence: tuple[Level, ...] = tuple(Level)) -> Ask:
+    """`resolve` in one world, to be asked often."""
+    parsed = Platform.parse(platform)
+    assert parsed is not None
+    catalog, deployment, policy = catalog_of(world), deployment_of(world), Policy(precedence)
+    return lambda words: resolve(sayings_of(words), parsed, policy, catalog, deployment)
+
+
+def resolve_in(world: World, words: Sequence[Word], platform: str = HERE) -> Selected | Rejected:
+    return asking(world, platform)(words)
+
+
+def as_answer(outcome: Selected | Rejected) -> Answer:
+    """The product's answer in the oracle's words."""
+    trail = [
+        (s.level.value, s.outcome.value, s.subject, s.said, s.reason.value if s.reason else None) for s in outcome.trail
+    ]
+    if isinstance(outcome, Selected):
+        by = outcome.decided_by
+        name, number = outcome.entry.image.name, outcome.release.number
+        return Answer(None, name, number, outcome.variant.digest, by.level.value, by.subject, None, trail)
+    level, subject = _blamed(outcome)
+    refusal = outcome.refusal
+    return Answer(refusal.reason.value, None, None, None, level, subject, refusal.param, trail)
+
+
+def _blamed(outcome: Rejected) -> tuple[str | None, str | None]:
+    """Whose word the details say it was; a request's own word needs no naming."""
+    details: dict[str, Any] = dict(outcome.refusal.details)
+    if "level" in details:
+        return details["level"], details["subject"]
+    refused = [s for s in outcome.trail if s.outcome.value == "refused"]
+    return ("session", refused[0].subject) if refused else (None, None)
