@@ -1,5 +1,6 @@
 """Keys and projects: who may ask, and for whom."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sandbay.app import audit
@@ -10,7 +11,7 @@ from sandbay.domain.ids import KeyId, ProjectId
 from sandbay.domain.project import KEY_PREFIXES, Key, KeyKind, Project
 from sandbay.domain.reasons import Reason
 from sandbay.ports.changes import AddKey, AddProject, ChangeProject, Conflict, ConflictKind, RevokeKey
-from sandbay.ports.store import KeyOf, ProjectOf
+from sandbay.ports.store import KeyOf, Keys, ProjectOf, Projects
 
 
 def authenticate(core: Core, secret: str, wanted: KeyKind, request_id: str | None = None) -> Actor:
@@ -54,6 +55,16 @@ def find_project(core: Core, name_or_id: str) -> Project:
     if project is None:
         raise RefusedError(Reason.NOT_FOUND, f"there is no project {name_or_id}")
     return project
+
+
+def list_projects(core: Core) -> Sequence[Project]:
+    """All, by name."""
+    return core.store.read(Projects())
+
+
+def list_keys(core: Core, project: Project) -> Sequence[Key]:
+    """A project's keys, revoked ones too."""
+    return core.store.read(Keys(project.id))
 
 
 def create_key(core: Core, actor: Actor, project: Project, name: str, principal: str | None) -> tuple[Key, str]:

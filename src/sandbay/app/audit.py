@@ -1,9 +1,12 @@
 """Every mutation, and every refused attempt, leaves a row: who, what, to what, with which outcome."""
 
+from collections.abc import Sequence
+
 from sandbay.app.core import Actor, Core
 from sandbay.domain.errors import Facts, RefusedError
 from sandbay.ports.changes import AddAudit
-from sandbay.ports.records import AuditEntry
+from sandbay.ports.records import AuditEntry, Page
+from sandbay.ports.store import Audit
 
 
 def done(core: Core, actor: Actor, action: str, subject: str, details: Facts | None = None) -> AddAudit:
@@ -15,6 +18,11 @@ def refused(core: Core, actor: Actor, action: str, subject: str, error: RefusedE
     """Record a refused attempt; nothing else was written, so it has a transaction of its own."""
     refusal = error.refusal
     core.store.apply(_entry(core, actor, action, subject, refusal.reason.value, {"param": refusal.param}))
+
+
+def entries(core: Core, subject: str | None, page: Page) -> Sequence[AuditEntry]:
+    """Newest first; of one subject, or of all."""
+    return core.store.read(Audit(subject, page))
 
 
 def _entry(core: Core, actor: Actor, action: str, subject: str, outcome: str, details: Facts | None) -> AddAudit:

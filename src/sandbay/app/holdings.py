@@ -10,14 +10,14 @@ from sandbay.app.wants import push_wants
 from sandbay.domain.catalog import ImageEntry
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import NodeId
-from sandbay.domain.node import Node
+from sandbay.domain.node import Node, NodeView
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Release
 from sandbay.domain.want import Why
 from sandbay.ports.changes import AddWish, Conflict, ConflictKind, DropWish, Unpin
 from sandbay.ports.records import ReadinessRow
-from sandbay.ports.store import Needs, Nodes, ReadinessRows
+from sandbay.ports.store import Fleet, Needs, Nodes, ReadinessRows
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,14 @@ class Eviction:
 
     holding: Holding
     kept: str | None
+
+
+_NOTHING = ContentKey("")
+
+
+def list_nodes(core: Core) -> Sequence[NodeView]:
+    """Every node with its load; the readiness in these views is of nothing."""
+    return core.store.read(Fleet(_NOTHING, core.clock.now()))
 
 
 def holdings(core: Core, entry: ImageEntry) -> Sequence[Holding]:

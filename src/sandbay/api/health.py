@@ -1,0 +1,27 @@
+"""`/healthz` and `/readyz`, without a key."""
+
+from fastapi import APIRouter
+
+from sandbay.api.calls import TheCore
+from sandbay.api.documented import Answers
+from sandbay.api.strict import StrictRoute
+from sandbay.api.wire.base import Envelope
+from sandbay.api.wire.health import HealthOut
+from sandbay.app.select import current_deployment
+
+router = APIRouter(route_class=StrictRoute, tags=["health"])
+
+_FAULT: Answers = {"default": {"model": Envelope, "description": "Not well."}}
+
+
+@router.get("/healthz", responses=_FAULT)
+async def get_healthz() -> HealthOut:
+    """Say that the process serves requests."""
+    return HealthOut()
+
+
+@router.get("/readyz", responses=_FAULT)
+def get_readyz(core: TheCore) -> HealthOut:
+    """Say that the database answers and the installation is made."""
+    current_deployment(core)
+    return HealthOut()

@@ -1,0 +1,59 @@
+"""`sandbox/images/{image}/releases`: immutable releases."""
+
+from fastapi import APIRouter, Response
+
+from sandbay.api.calls import Name, Number, TheActor, TheCore, ThePage
+from sandbay.api.documented import also, refusing
+from sandbay.api.strict import StrictRoute
+from sandbay.api.wire.base import page
+from sandbay.api.wire.releases import ReleaseChange, ReleaseIn, ReleaseList, ReleaseOut, release_out
+from sandbay.app.images import change_release, find_image, find_release
+from sandbay.app.register import register
+from sandbay.domain.reasons import Group, Reason
+
+router = APIRouter(prefix="/core/v1/sandbox/images/{image}/releases", route_class=StrictRoute, tags=["images"])
+
+_CONTENT = tuple(reason for reason in Reason if reason.about.group is Group.CONTENT)
+_REGISTERING = (
+    *(Reason.IMAGE_UNKNOWN, Reason.NOT_FOUND, Reason.PROVIDER_UNKNOWN, Reason.IMAGE_RETIRED),
+    *(Reason.RELEASE_INCOMPLETE, Reason.LIMIT_REACHED, Reason.REVISION_STALE, Reason.NO_SPACE),
+    *_CONTENT,
+)
+
+
+@router.get("", responses=refusing(Reason.IMAGE_UNKNOWN))
+def get_releases(core: TheCore, image: Name, asked: ThePage) -> ReleaseList:
+    """List an image's releases by number."""
+    entry = find_image(core, image)
+    shown, following = page(list(entry.releases.values()), asked, lambda held: f"{held.release.number:09d}")
+    return ReleaseList(items=[release_out(entry, held) for held in shown], next=following)
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=also(200, ReleaseOut, "The same content was there.") | refusing(*_REGISTERING),
+)
+def post_release(core: TheCore, actor: TheActor, image: Name, body: ReleaseIn, response: Response) -> ReleaseOut:
+    """Register an upload as a release. It is read, verified and copied; identical content is the release there is."""
+    registered = register(core, actor, image, body.registration())
+    if not registered.created:
+        response.status_code = 200
+    return release_out(find_image(core, image), registered.held)
+
+
+@router.get("/{number}", responses=refusing(Reason.IMAGE_UNKNOWN, Reason.RELEASE_UNKNOWN))
+def get_release(core: TheCore, image: Name, number: Number) -> ReleaseOut:
+    """Show a release."""
+    entry = find_image(core, image)
+    return release_out(entry, find_release(entry, number))
+
+
+@router.patch(
+    "/{number}",
+    responses=refusing(Reason.IMAGE_UNKNOWN, Reason.RELEASE_UNKNOWN, Reason.IN_USE, Reason.REVISION_STALE),
+)
+def patch_release(core: TheCore, actor: TheActor, image: Name, number: Number, body: ReleaseChange) -> ReleaseOut:
+    """Deprecate, retire or reactivate a release."""
+    held = change_release(core, actor, image, number, body.state)
+    return release_out(find_image(core, image), held)

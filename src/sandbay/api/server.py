@@ -1,0 +1,108 @@
+"""The application: routes, what stands around them, and the envelope for every way to say no."""
+
+from http import HTTPStatus
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from sandbay.api import (
+    audit,
+    channels,
+    deployment,
+    errors,
+    exec,  # noqa: A004 - it is the resource's name
+    explain,
+    files,
+    health,
+    images,
+    nodes,
+    projects,
+    releases,
+    sessions,
+    strict,
+    uploads,
+)
+from sandbay.api.calls import threads
+from sandbay.api.middleware import Keys, RequestIds
+from sandbay.app.core import Core
+from sandbay.domain.errors import Refusal, RefusedError
+from sandbay.domain.reasons import Reason
+
+VERSION = "v1"
+_ROUTERS = (
+    *(health.router, deployment.router, uploads.router, images.router, releases.router, channels.router),
+    *(nodes.router, projects.router, sessions.admin_router, audit.router),
+    *(images.project_router, projects.project_router, explain.router),
+    *(sessions.router, exec.router, files.router),
+)
+
+
+def create_app(core: Core) -> FastAPI:
+    """The HTTP interface of one Core."""
+    app = interface()
+    app.state.core = core
+    app.add_middleware(Keys, core=core)
+    app.add_middleware(RequestIds)
+    app.add_exception_handler(RefusedError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    return app
+
+
+def interface() -> FastAPI:
+    """The routes alone, with nobody behind them."""
+    app = FastAPI(
+        title="Sandbay",
+        version=VERSION,
+        summary="Sandboxes for agents from many named, pinned images in one installation.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=threads,
+        generate_unique_id_function=_operation_id,
+    )
+    for router in _ROUTERS:
+        app.include_router(router)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _id_of(request: Request) -> str:
+    request_id: str = request.state.request_id
+    return request_id
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RefusedError):
+        raise error
+    return errors.refused(error.refusal, _id_of(request))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    return errors.refused(strict.refusal_of(error), _id_of(request))
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """Only the router itself raises these: no such page (404), or not with this method (405)."""
+    if not isinstance(error, HTTPException):
+        raise error
+    missing = error.status_code == HTTPStatus.NOT_FOUND
+    what = "there is nothing here" if missing else f"{request.method} is not possible here"
+    refusal = Refusal(Reason.NOT_FOUND, what)
+    return errors.refused(refusal, _id_of(request), status=error.status_code, headers=error.headers)
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    """Nobody reads this; the status is what servers write into their logs for it."""
+    return Response(status_code=499)

@@ -1,0 +1,104 @@
+"""Running commands."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+
+from sandbay.api.wire.base import ARGUMENT_BYTES, ARGUMENTS_BYTES, NO_NUL, Env, In, Out
+from sandbay.domain.command import Command
+
+STDIN_BYTES = 16 * 1024 * 1024
+WEEK = 7 * 24 * 3600
+
+
+def _fits(arguments: list[str]) -> list[str]:
+    sizes = [len(argument.encode()) + 1 for argument in arguments]
+    if any(size > ARGUMENT_BYTES for size in sizes):
+        raise ValueError(f"an argument is larger than {ARGUMENT_BYTES} bytes")
+    if sum(sizes) > ARGUMENTS_BYTES:
+        raise ValueError(f"the arguments together are larger than {ARGUMENTS_BYTES} bytes")
+    return arguments
+
+
+def _decoded(text: object) -> bytes:
+    if not isinstance(text, str):
+        raise ValueError("it must be base64, as text")  # noqa: TRY004 - pydantic takes a ValueError for a "no"
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("it is no base64") from error
+    if len(data) > STDIN_BYTES:
+        raise ValueError(f"it is larger than {STDIN_BYTES} bytes")
+    return data
+
+
+Arguments = Annotated[list[Annotated[str, Field(pattern=NO_NUL)]], Field(max_length=10_000), AfterValidator(_fits)]
+Data = Annotated[bytes, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+
+
+class ExecIn(In):
+    """A command. `argv` and `shell` exclude each other; without both the image's own command runs."""
+
+    argv: Arguments | None = Field(default=None, description="The program and its arguments; no shell is involved.")
+    shell: Annotated[str, Field(min_length=1, max_length=ARGUMENT_BYTES // 4, pattern=NO_NUL)] | None = Field(
+        default=None, description="A line for the image's /bin/sh."
+    )
+    entrypoint: Arguments | None = Field(
+        default=None, description="Replaces the image's entrypoint; an empty one clears it."
+    )
+    image_command: bool = Field(
+        default=False, description="Whether the image's entrypoint stands before `argv`, as when it is run."
+    )
+    env: Env = Field(default={}, description="Variables, over those of the Session and the image.")
+    user: Annotated[str, Field(max_length=256, pattern=NO_NUL)] | None = Field(
+        default=None, description="user[:group], names or numbers; the image's when omitted."
+    )
+    workdir: Annotated[str, Field(max_length=4096, pattern=NO_NUL)] | None = Field(
+        default=None, description="Where it begins; the image's when omitted."
+    )
+    stdin: Data | None = Field(default=None, description="All of its standard input, base64.")
+    timeout: Annotated[float, Field(gt=0, le=WEEK)] | None = Field(
+        default=None, description="Seconds after which its whole tree is killed."
+    )
+
+    @field_validator("shell")
+    @classmethod
+    def _one_form(cls, shell: str | None, info: ValidationInfo) -> str | None:
+        if shell is not None and info.data.get("argv") is not None:
+            raise ValueError("argv and shell exclude each other")
+        return shell
+
+    @field_validator("entrypoint")
+    @classmethod
+    def _no_entrypoint_of_shell(cls, entrypoint: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        if entrypoint is not None and info.data.get("shell") is not None:
+            raise ValueError("a shell line has no entrypoint")
+        return entrypoint
+
+    def command(self) -> Command:
+        """As the domain has it."""
+        return Command(
+            argv=None if self.argv is None else tuple(self.argv),
+            shell=self.shell,
+            entrypoint=None if self.entrypoint is None else tuple(self.entrypoint),
+            env=dict(self.env),
+            user=self.user,
+            workdir=self.workdir,
+            timeout=self.timeout,
+            image_entrypoint=self.image_command,
+        )
+
+
+class ExecOut(Out):
+    """How a command ended, and what it printed, as far as it was kept."""
+
+    exit_code: int | None = Field(description="Its own, 128+n for signal n, 126, 127; null at a time-out.")
+    timed_out: bool = Field(description="Whether it was stopped at its time-out.")
+    stdout: str = Field(description="Standard output, base64.")
+    stderr: str = Field(description="Standard error, base64.")
+    stdout_bytes: int = Field(description="Bytes that it wrote, kept or not.")
+    stderr_bytes: int = Field(description="Bytes that it wrote, kept or not.")
+    stdout_truncated: bool = Field(description="Whether the end of the output is missing.")
+    stderr_truncated: bool = Field(description="Whether the end of the output is missing.")

@@ -1,0 +1,72 @@
+"""What admission would decide."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbay.api.wire.base import In, Out, Reference, RefusalOut, refusal_of
+from sandbay.api.wire.sessions import FrozenImageOut, StepOut, decided_by_out, trail_out
+from sandbay.app.explain import Explanation
+from sandbay.domain.placement import Placed, Unplaced
+from sandbay.flow.resolve import Selected
+
+
+class ExplainIn(In):
+    """A hypothetical Session."""
+
+    runtime_image_id: Reference | None = Field(default=None, description="An image reference.")
+    platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
+        default=None, description="os/architecture[/variant]; the deployment's default when omitted."
+    )
+
+
+class PlacementOut(Out):
+    """Where it would go now."""
+
+    pool: str | None = Field(description="The pool that would take it; null when none can.")
+    reason: str | None = Field(description="Why none can.")
+    pools: dict[str, dict[str, int]] = Field(description="Pool → why a node fell out → how many.")
+
+
+class ExplanationOut(Out):
+    """What admission would decide now. Nothing is made."""
+
+    resolved: FrozenImageOut | None = Field(description="The image that it would run.")
+    refusal: RefusalOut | None = Field(description="Why there is none.")
+    trail: list[StepOut] = Field(description="What each level said.")
+    placement: PlacementOut | None = Field(description="Where it would go; null when no image was chosen.")
+
+
+def _resolved(chosen: Selected) -> FrozenImageOut:
+    return FrozenImageOut(
+        id=chosen.entry.image.id,
+        name=chosen.entry.image.name,
+        reference=chosen.reference,
+        release=chosen.release.number,
+        release_id=chosen.release.id,
+        digest=chosen.variant.digest,
+        index_digest=chosen.variant.index_digest,
+        platform=str(chosen.variant.platform),
+        decided_by=decided_by_out(chosen.decided_by),
+    )
+
+
+def _placement(outcome: Placed | Unplaced | None) -> PlacementOut | None:
+    if outcome is None:
+        return None
+    if isinstance(outcome, Placed):
+        return PlacementOut(pool=outcome.pool, reason=None, pools={})
+    counts = {pool: {why.value: n for why, n in tally.items()} for pool, tally in outcome.counts.items()}
+    return PlacementOut(pool=None, reason=outcome.reason.value, pools=counts)
+
+
+def explanation_out(explanation: Explanation) -> ExplanationOut:
+    """From the use case."""
+    outcome = explanation.selection.outcome
+    chosen = isinstance(outcome, Selected)
+    return ExplanationOut(
+        resolved=_resolved(outcome) if isinstance(outcome, Selected) else None,
+        refusal=None if isinstance(outcome, Selected) else refusal_of(outcome.refusal),
+        trail=trail_out(outcome.trail),
+        placement=_placement(explanation.placement) if chosen else None,
+    )

@@ -1,0 +1,205 @@
+"""Releases with their variants, and what nodes hold of them."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbay.api.wire.base import NO_NUL, Failure, In, Line, Listing, Out, PlatformText, failure_of
+from sandbay.api.wire.deployment import platform_of
+from sandbay.api.wire.images import EvictedOut, EvictionOut, KeptOut
+from sandbay.app.holdings import Eviction, Holding
+from sandbay.app.register import Registration
+from sandbay.domain.catalog import ImageEntry, ReleaseEntry
+from sandbay.domain.readiness import ReadinessState
+from sandbay.domain.release import IMAGE_ID, Known, ReleaseState, Variant
+
+
+class SourceIn(In):
+    """Where the bytes come from."""
+
+    upload: Line = Field(description="The id of an upload: a tar of an OCI layout.")
+    tag: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)] | None = Field(
+        default=None, description="Which image, where the layout has several."
+    )
+
+
+class ReleaseIn(In):
+    """What to register."""
+
+    source: SourceIn = Field(description="Where the bytes come from.")
+    source_commit: Line | None = Field(default=None, description="The commit that they were built from.")
+    providers: Annotated[list[Line], Field(min_length=1, max_length=32)] | None = Field(
+        default=None, description="The kinds of provider that must be able to run it; all that can, when omitted."
+    )
+    platforms: Annotated[list[PlatformText], Field(min_length=1, max_length=32)] | None = Field(
+        default=None, description="The platforms to take; those of the pools, when omitted."
+    )
+    promote: Line | None = Field(default=None, description="The channel to move here once a node has proved it.")
+
+    def registration(self) -> Registration:
+        """As the use case takes it."""
+        platforms = None if self.platforms is None else [platform_of(text) for text in self.platforms]
+        return Registration(
+            self.source.upload, self.source.tag, self.source_commit, platforms, self.providers, self.promote
+        )
+
+
+class ReleaseChange(In):
+    """The state that a release should have."""
+
+    state: Annotated[ReleaseState, Field(strict=False)] = Field(description="active, deprecated or retired.")
+
+
+class LayerOut(Out):
+    """A layer."""
+
+    digest: str = Field(description="Of the blob.")
+    diff_id: str = Field(description="Of the tar inside it.")
+    size: int = Field(description="Bytes of the blob.")
+    media_type: str = Field(description="How it is packed.")
+
+
+class ConfigOut(Out):
+    """What the image says of running it; null where it says nothing."""
+
+    entrypoint: list[str] | None = Field(description="What stands before the arguments.")
+    cmd: list[str] | None = Field(description="The default arguments.")
+    env: list[str] = Field(description="NAME=value.")
+    user: str = Field(description="user[:group].")
+    workdir: str = Field(description="Where commands begin.")
+    stop_signal: str = Field(description="How it wants to be told to stop.")
+
+
+class ArtifactOut(Out):
+    """One value that identifies the bytes."""
+
+    value: str = Field(description="The value.")
+    known: Known = Field(description="How it is known.")
+
+
+class VariantOut(Out):
+    """A release on one platform."""
+
+    platform: str = Field(description="os/architecture[/variant].")
+    digest: str | None = Field(description="The manifest's digest.")
+    index_digest: str | None = Field(description="The digest of the index that named it.")
+    image_id: str | None = Field(description="The config's digest.")
+    providers: list[str] = Field(description="The kinds of provider that can run it.")
+    size: int = Field(description="Bytes to fetch.")
+    layers: list[LayerOut] = Field(description="From the bottom.")
+    config: ConfigOut = Field(description="What the image says of running it.")
+    artifacts: dict[str, ArtifactOut] = Field(description="Every value that identifies it.")
+
+
+class ReleaseOut(Out):
+    """One immutable release of an image."""
+
+    id: str = Field(description="Its id.")
+    image: str = Field(description="The image's name.")
+    number: int = Field(description="From 1, in the order of registration.")
+    state: ReleaseState = Field(description="pending until a node has proved it.")
+    fault: Failure | None = Field(description="Why it was rejected.")
+    promote: str | None = Field(description="The channel that its first proof moves.")
+    source_commit: str | None = Field(description="The commit that it was built from.")
+    variants: list[VariantOut] = Field(description="One for each platform.")
+
+
+class ReleaseList(Listing[ReleaseOut]):
+    """Releases by number."""
+
+
+class ReadinessOut(Out):
+    """What one node says of one variant."""
+
+    node: str = Field(description="The node's name.")
+    node_id: str = Field(description="The node's id.")
+    release: int = Field(description="The release's number.")
+    platform: str = Field(description="The variant's platform.")
+    state: ReadinessState = Field(description="Only `ready` may run anything.")
+    attempt: int = Field(description="How many times it was prepared.")
+    bytes_done: int = Field(description="Bytes prepared.")
+    bytes_total: int = Field(description="Bytes in all; 0 while unknown.")
+    fault: Failure | None = Field(description="Why it failed.")
+    retry_at: datetime | None = Field(description="When the node tries again.")
+    pinned: bool = Field(description="Whether the node may not drop it.")
+
+
+class ReadinessList(Listing[ReadinessOut]):
+    """By release and node."""
+
+
+def _config(variant: Variant) -> ConfigOut:
+    config = variant.config
+    return ConfigOut(
+        entrypoint=None if config.entrypoint is None else list(config.entrypoint),
+        cmd=None if config.cmd is None else list(config.cmd),
+        env=list(config.env),
+        user=config.user,
+        workdir=config.workdir,
+        stop_signal=config.stop_signal,
+    )
+
+
+def _variant(variant: Variant) -> VariantOut:
+    image_id = variant.artifacts.get(IMAGE_ID)
+    return VariantOut(
+        platform=str(variant.platform),
+        digest=variant.digest,
+        index_digest=variant.index_digest,
+        image_id=image_id.value if image_id else None,
+        providers=list(variant.providers),
+        size=variant.size,
+        layers=[
+            LayerOut(digest=x.digest, diff_id=x.diff_id, size=x.size, media_type=x.media_type) for x in variant.layers
+        ],
+        config=_config(variant),
+        artifacts={name: ArtifactOut(value=a.value, known=a.known) for name, a in variant.artifacts.items()},
+    )
+
+
+def release_out(entry: ImageEntry, held: ReleaseEntry) -> ReleaseOut:
+    """From the domain."""
+    return ReleaseOut(
+        id=held.release.id,
+        image=entry.image.name,
+        number=held.release.number,
+        state=held.status.state,
+        fault=failure_of(held.status.fault),
+        promote=held.status.promote,
+        source_commit=held.release.source_commit,
+        variants=[_variant(variant) for variant in held.release.variants],
+    )
+
+
+def readiness_out(entry: ImageEntry, holding: Holding) -> ReadinessOut:
+    """From the use case."""
+    readiness = holding.readiness
+    variants = entry.releases[holding.number].release.variants
+    return ReadinessOut(
+        node=holding.node.name,
+        node_id=holding.node.id,
+        release=holding.number,
+        platform=next(str(v.platform) for v in variants if v.content_key == holding.key),
+        state=readiness.state,
+        attempt=readiness.attempt,
+        bytes_done=readiness.bytes_done,
+        bytes_total=readiness.bytes_total,
+        fault=failure_of(readiness.fault),
+        retry_at=readiness.retry_at,
+        pinned=holding.pinned,
+    )
+
+
+def eviction_out(evictions: list[Eviction]) -> EvictionOut:
+    """From the use case."""
+    return EvictionOut(
+        evicted=[
+            EvictedOut(node=it.holding.node.name, release=it.holding.number) for it in evictions if it.kept is None
+        ],
+        kept=[
+            KeptOut(node=it.holding.node.name, release=it.holding.number, why=it.kept)
+            for it in evictions
+            if it.kept is not None
+        ],
+    )

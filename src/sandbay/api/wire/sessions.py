@@ -1,0 +1,217 @@
+"""Sessions."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from sandbay.api.wire.base import Env, Failure, In, Labels, Listing, Out, Reference, failure_of
+from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
+from sandbay.app.admit_session import MAX_WAIT, Asked
+from sandbay.domain.allocation import Booted
+from sandbay.domain.declaration import Network
+from sandbay.domain.deployment import NOTHING_ASKED, SandboxSize
+from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.readiness import Readiness
+from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.trail import DecidedBy, Level, Outcome, Trail
+from sandbay.ports.records import SessionRecord
+
+
+class ResourcesIn(In):
+    """The least that the sandbox must have; an omitted member asks for nothing."""
+
+    cpus: Annotated[float, Field(gt=0, le=CPUS)] | None = Field(default=None, description="Processors.")
+    memory: Annotated[int, Field(ge=1, le=MEMORY)] | None = Field(default=None, description="Bytes.")
+    pids: Annotated[int, Field(ge=1, le=PIDS)] | None = Field(default=None, description="Processes and threads.")
+
+    def size(self) -> SandboxSize:
+        """As the domain has it."""
+        return SandboxSize(
+            self.cpus or NOTHING_ASKED.cpus, self.memory or NOTHING_ASKED.memory, self.pids or NOTHING_ASKED.pids
+        )
+
+
+class SessionIn(In):
+    """A Session to be made."""
+
+    runtime_image_id: Reference | None = Field(
+        default=None, description="An image reference; null or omitted leaves the choice to project and deployment."
+    )
+    platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
+        default=None, description="os/architecture[/variant]; the deployment's default when omitted."
+    )
+    env: Env = Field(default={}, description="Variables of every command, over those of the image.")
+    resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
+    network: Annotated[Network, Field(strict=False)] = Field(
+        default=Network.DISABLED, description="What the sandbox reaches."
+    )
+    wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT)] = Field(
+        default=0, description="How long to wait for the image and a free place; 0 fails at once."
+    )
+    metadata: Labels = Field(default={}, description="Kept with the Session, never looked at.")
+
+    def asked(self) -> Asked:
+        """As the use case takes it."""
+        return Asked(
+            runtime_image_id=self.runtime_image_id,
+            platform=self.platform,
+            env=dict(self.env),
+            metadata=dict(self.metadata),
+            resources=self.resources.size(),
+            network=self.network,
+            wait_seconds=self.wait_seconds,
+        )
+
+
+class DecidedByOut(Out):
+    """Whose word chose the image."""
+
+    level: Level = Field(description="Where it stands.")
+    subject: str | None = Field(description="Whose word it is.")
+
+
+class FrozenImageOut(Out):
+    """The one image that a Session runs, for its whole life."""
+
+    id: str = Field(description="The image's id.")
+    name: str = Field(description="The image's name.")
+    reference: str = Field(description="What was asked for.")
+    release: int = Field(description="The release's number.")
+    release_id: str = Field(description="The release's id.")
+    digest: str | None = Field(description="The manifest's digest.")
+    index_digest: str | None = Field(description="The digest of the index that named it.")
+    platform: str = Field(description="os/architecture[/variant].")
+    decided_by: DecidedByOut = Field(description="Whose word chose it.")
+
+
+class StepOut(Out):
+    """What one level said on the way to the image."""
+
+    level: Level = Field(description="Where it stands.")
+    outcome: Outcome = Field(description="What became of it.")
+    subject: str | None = Field(description="Whose word it is.")
+    said: str | None = Field(description="The word.")
+    reason: str | None = Field(description="Why it was refused.")
+
+
+class ProgressOut(Out):
+    """How far the image is that a Session waits for."""
+
+    bytes_done: int = Field(description="Bytes prepared.")
+    bytes_total: int | None = Field(description="Bytes in all; null while unknown.")
+    phase: str = Field(description="What the node is doing.")
+
+
+class ResourcesOut(Out):
+    """The least that was asked for; null where nothing was."""
+
+    cpus: float | None = Field(description="Processors.")
+    memory: int | None = Field(description="Bytes.")
+    pids: int | None = Field(description="Processes and threads.")
+
+
+class SessionOut(Out):
+    """One sandbox, from admission to its end."""
+
+    id: str = Field(description="Its id.")
+    status: SessionState = Field(description="`ended` and `failed` are final.")
+    image: FrozenImageOut = Field(description="The image that it was admitted on.")
+    trail: list[StepOut] = Field(description="How that image was chosen.")
+    created_at: datetime = Field(description="When it was admitted.")
+    ended_at: datetime | None = Field(description="When it ended or failed.")
+    waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
+    wait_until: datetime | None = Field(description="When waiting ends with `wait_expired`.")
+    progress: ProgressOut | None = Field(description="How far the image is that it waits for.")
+    network: Network = Field(description="What the sandbox reaches.")
+    resources: ResourcesOut = Field(description="The least that was asked for.")
+    size: SizeOut | None = Field(description="What the sandbox may use; null before it has a place.")
+    metadata: dict[str, str] = Field(description="As given.")
+    reason: Failure | None = Field(description="Why it failed.")
+
+
+class SessionList(Listing[SessionOut]):
+    """Newest first."""
+
+
+class AdminSessionOut(SessionOut):
+    """A Session as the administrator sees it."""
+
+    project: str = Field(description="The project's id.")
+    principal: str = Field(description="Who made it.")
+    node: str | None = Field(description="The id of the node that has, or last had, it.")
+    runtime: str | None = Field(description="What runs it; null when nothing does or its node is away.")
+    host_pid: int | None = Field(description="Its first process as the host sees it.")
+
+
+class AdminSessionList(Listing[AdminSessionOut]):
+    """Newest first."""
+
+
+def decided_by_out(decided_by: DecidedBy) -> DecidedByOut:
+    """From the domain."""
+    return DecidedByOut(level=decided_by.level, subject=decided_by.subject)
+
+
+def trail_out(trail: Trail) -> list[StepOut]:
+    """From the domain."""
+    return [
+        StepOut(level=step.level, outcome=step.outcome, subject=step.subject, said=step.said, reason=step.reason)
+        for step in trail
+    ]
+
+
+def _image(frozen: FrozenRelease) -> FrozenImageOut:
+    return FrozenImageOut(
+        id=frozen.image,
+        name=frozen.image_name,
+        reference=frozen.reference,
+        release=frozen.number,
+        release_id=frozen.release,
+        digest=frozen.digest,
+        index_digest=frozen.index_digest,
+        platform=str(frozen.platform),
+        decided_by=decided_by_out(frozen.decided_by),
+    )
+
+
+def _progress(readiness: Readiness | None) -> ProgressOut | None:
+    if readiness is None:
+        return None
+    return ProgressOut(
+        bytes_done=readiness.bytes_done, bytes_total=readiness.bytes_total or None, phase=readiness.state.value
+    )
+
+
+def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut:
+    """From the record and the prepare that it waits for."""
+    session, allocation = record.session, record.allocation
+    asked = session.resources
+    return SessionOut(
+        id=session.id,
+        status=session.state,
+        image=_image(record.frozen),
+        trail=trail_out(record.frozen.trail),
+        created_at=session.created_at,
+        ended_at=session.ended_at,
+        waiting_for=session.waiting_for,
+        wait_until=session.wait_until,
+        progress=_progress(progress),
+        network=session.network,
+        resources=ResourcesOut(cpus=asked.cpus or None, memory=asked.memory or None, pids=asked.pids or None),
+        size=None if allocation is None else size_out(allocation.size),
+        metadata=dict(session.metadata),
+        reason=failure_of(session.fault),
+    )
+
+
+def admin_session_out(record: SessionRecord, progress: Readiness | None, booted: Booted | None) -> AdminSessionOut:
+    """The same, with where it runs."""
+    return AdminSessionOut(
+        **dict(session_out(record, progress)),
+        project=record.session.project,
+        principal=record.session.principal,
+        node=record.allocation.node if record.allocation else None,
+        runtime=booted.runtime if booted else None,
+        host_pid=booted.host_pid if booted else None,
+    )
