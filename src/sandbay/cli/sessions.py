@@ -21,7 +21,7 @@ _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 
 
 @app.command()
-def create(  # noqa: PLR0913 - a fixed form of the command line
+def create(
     *,
     image: Annotated[str | None, typer.Option(metavar="REF", help="Otherwise the project's or the default.")] = None,
     platform: options.Platform = None,

@@ -1,0 +1,258 @@
+"""The catalog's calls, and the upload of a layout byte for byte."""
+
+import io
+import os
+import pathlib
+import tarfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sandbay.sdk import AdminClient, Progress
+from sandbay.sdk.errors import ContentError, PlacementError, UnknownReferenceError
+from sandbay.sdk.layout import LayoutTar, split_tag
+from sandbay.sdk.references import parse
+from sandbay.sdk.transport import Transport
+from tests.support.scripted_http import DIGEST, Answer, Asked, page, refusal, scripted
+
+Connect = Callable[[str], Transport]
+IMAGES = "/core/v1/sandbox/images"
+HASH = "b" * 64
+
+
+@pytest.fixture
+def layout(tmp_path: pathlib.Path) -> pathlib.Path:
+    folder = tmp_path / "layout"
+    (folder / "blobs" / "sha256").mkdir(parents=True)
+    (folder / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+    (folder / "index.json").write_text("{}")
+    (folder / "blobs" / "sha256" / HASH).write_bytes(os.urandom(3_000_001))
+    (folder / "blobs" / "sha256" / ("c" * 64)).write_bytes(b"")
+    (folder / "blobs" / "sha256" / ("d" * 64)).write_bytes(b"x" * 512)
+    (folder / "README").write_text("no part of a layout")
+    return folder
+
+
+def test_a_layout_is_one_tar_of_what_belongs_to_it(layout: pathlib.Path) -> None:
+    tar = LayoutTar(layout)
+    data = b"".join(tar)
+    assert len(data) == tar.size
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        members = archive.getmembers()
+        content = {member.name: archive.extractfile(member).read() for member in members}  # type: ignore[union-attr]
+    blobs = [f"blobs/sha256/{name * 64}" for name in "bcd"]
+    assert list(content) == ["oci-layout", "index.json", *blobs]
+    assert all(body == (layout / name).read_bytes() for name, body in content.items())
+    assert {(member.uid, member.gid, member.mtime, member.mode, member.type) for member in members} == {
+        (0, 0, 0, 0o644, tarfile.REGTYPE)
+    }
+    assert b"".join(tar) == data
+
+
+def test_a_large_layout_is_never_held(layout: pathlib.Path) -> None:
+    with (layout / "blobs" / "sha256" / ("e" * 64)).open("wb") as huge:
+        huge.truncate(10 << 30)
+    tar = LayoutTar(layout)
+    assert tar.size > 10 << 30
+    pieces = iter(tar)
+    assert max(len(next(pieces)) for _ in range(50)) <= 1 << 20
+
+
+@pytest.mark.parametrize("name", ["oci-layout", "index.json", f"blobs/sha256/{HASH}", "blobs/sha256", "blobs"])
+def test_links_are_refused(layout: pathlib.Path, tmp_path: pathlib.Path, name: str) -> None:
+    (layout / name).rename(tmp_path / "moved")
+    (layout / name).symlink_to(tmp_path / "moved")
+    with pytest.raises(ContentError) as caught:
+        LayoutTar(layout)
+    assert caught.value.code == "unsafe_link"
+
+
+def test_a_file_that_becomes_a_link_meanwhile_is_refused(layout: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    tar = LayoutTar(layout)
+    (layout / "index.json").rename(tmp_path / "moved")
+    (layout / "index.json").symlink_to(tmp_path / "moved")
+    with pytest.raises(ContentError) as caught:
+        b"".join(tar)
+    assert caught.value.code == "unsafe_link"
+
+
+@pytest.mark.parametrize("change", [b"", b"longer than it was"])
+def test_a_file_that_changes_meanwhile_is_refused(layout: pathlib.Path, change: bytes) -> None:
+    tar = LayoutTar(layout)
+    (layout / "index.json").write_bytes(change)
+    with pytest.raises(ContentError) as caught:
+        b"".join(tar)
+    assert caught.value.code == "malformed_layout"
+
+
+@pytest.mark.parametrize("name", ["oci-layout", "index.json", "blobs"])
+def test_a_folder_that_is_no_layout_is_refused(layout: pathlib.Path, tmp_path: pathlib.Path, name: str) -> None:
+    (layout / name).rename(tmp_path / "elsewhere")
+    with pytest.raises(ContentError) as caught:
+        LayoutTar(layout)
+    assert caught.value.code == "malformed_layout"
+
+
+def test_special_files_are_refused_not_waited_for(layout: pathlib.Path) -> None:
+    os.mkfifo(layout / "blobs" / "sha256" / ("f" * 64))
+    with pytest.raises(ContentError):
+        LayoutTar(layout)
+
+
+def test_a_tag_behind_a_folder(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a:b").mkdir()
+    assert split_tag(f"{tmp_path}/a:b") == (f"{tmp_path}/a:b", None)
+    assert split_tag(f"{tmp_path}/a:b:1.0") == (f"{tmp_path}/a:b", "1.0")
+    assert split_tag("dir") == ("dir", None)
+    assert split_tag("/x:y/dir") == ("/x:y/dir", None)
+
+
+def image(**more: Any) -> dict[str, Any]:
+    channels = {"stable": {"release": 3, "revision": 1}}
+    return {
+        "id": "img_1",
+        "name": "web",
+        "state": "active",
+        "revision": 4,
+        "channels": channels,
+        "releases": [1, 3],
+        **more,
+    }
+
+
+def release(number: int = 3, state: str = "pending", **more: Any) -> dict[str, Any]:
+    variant = {"platform": "linux/amd64", "digest": DIGEST, "index_digest": None, "providers": ["oci"], "size": 10}
+    return {"id": f"rel_{number}", "image": "img_1", "number": number, "state": state, "variants": [variant], **more}
+
+
+def catalog(**answers: Answer) -> Callable[[Asked], Answer]:
+    """Answers by what is asked, `POST /images` written as `POST_images`; all else is not found."""
+    table = {name.replace("__", "/").replace("_", " ", 1): answer for name, answer in answers.items()}
+
+    def script(asked: Asked) -> Answer:
+        what = f"{asked.method} {asked.path.removeprefix('/core/v1/sandbox/')}"
+        return table.get(what, refusal(404, "not_found", "not_found_error"))
+
+    return script
+
+
+@pytest.mark.parametrize("existing", [Answer(201, image()), refusal(409, "name_taken", "conflict_error")])
+def test_register_uploads_makes_the_image_and_asks_for_a_release(
+    connect: Connect, layout: pathlib.Path, existing: Answer
+) -> None:
+    script = catalog(
+        POST_uploads=Answer(201, {"id": "upl_1", "digest": DIGEST, "size": 1, "expires_at": "2026-01-01T00:00:00Z"}),
+        POST_images=existing,
+        POST_images__web__releases=Answer(201, release()),
+    )
+    seen: list[Progress] = []
+    with scripted(script) as server:
+        made = AdminClient(transport=connect(server.url)).images.register_layout(
+            "web", layout, tag="1.0", platforms=["linux/amd64"], promote="stable", progress=seen.append
+        )
+        assert made.number == 3
+        upload, _, register = server.asked
+        assert upload.body == b"".join(LayoutTar(layout))
+        assert upload.headers["content-type"] == "application/octet-stream"
+        assert int(upload.headers["content-length"]) == len(upload.body)
+        assert register.json == {
+            "source": {"upload": "upl_1", "tag": "1.0"},
+            "platforms": ["linux/amd64"],
+            "promote": "stable",
+        }
+    assert (seen[-1].bytes_done, seen[-1].bytes_total) == (len(upload.body), len(upload.body))
+
+
+def test_a_folder_that_is_no_layout_makes_no_image(connect: Connect, tmp_path: pathlib.Path) -> None:
+    with scripted(catalog()) as server:
+        with pytest.raises(ContentError):
+            AdminClient(transport=connect(server.url)).images.register_layout("web", tmp_path)
+        assert server.asked == []
+
+
+def test_waiting_for_a_release(connect: Connect) -> None:
+    states = iter([release(), release(), release(state="active")])
+    line = {"node": "n1", "state": "pulling", "bytes_done": 3, "bytes_total": 9, "release": 3}
+
+    def script(asked: Asked) -> Answer:
+        return page(line) if asked.path.endswith("/readiness") else Answer(body=next(states))
+
+    seen: list[Progress] = []
+    with scripted(script) as server:
+        images = AdminClient(transport=connect(server.url)).images
+        images._sleep = lambda seconds: None
+        assert images.wait_active("web", 3, progress=seen.append).state == "active"
+    assert seen == [Progress("pulling", 3, 9)] * 2
+
+
+def test_a_rejected_release_raises_its_fault(connect: Connect) -> None:
+    fault = {"code": "digest_mismatch", "message": "blob", "details": {"digest": DIGEST}}
+    with scripted(lambda asked: Answer(body=release(state="rejected", fault=fault))) as server:
+        with pytest.raises(ContentError) as caught:
+            AdminClient(transport=connect(server.url)).images.wait_active("web", 3)
+        assert caught.value.details == {"digest": DIGEST}
+
+
+def test_waiting_for_a_release_ends(connect: Connect) -> None:
+    with scripted(lambda asked: Answer(body=release())) as server:
+        images = AdminClient(transport=connect(server.url)).images
+        images._sleep = lambda seconds: None
+        with pytest.raises(PlacementError) as caught:
+            images.wait_active("web", 3, timeout=5)
+        assert caught.value.code == "wait_expired"
+
+
+def test_promote_retire_evict_preload(connect: Connect) -> None:
+    script = catalog(
+        PUT_images__web__channels__canary=Answer(body={"release": 7, "revision": 2}),
+        PUT_images__web__channels__stable=Answer(body={"release": 3, "revision": 2}),
+        GET_images__web=Answer(body=image()),
+        GET_images__web__releases__3=Answer(body=release()),
+        GET_images__web__releases=page(release(1), release(3)),
+        PATCH_images__web=Answer(body=image()),
+        PATCH_images__web__releases__7=Answer(body=release(7)),
+        POST_images__web__evict=Answer(body={"evicted": [{"node": "n", "release": 3}], "kept": []}),
+        POST_images__web__preload=Answer(202, {}),
+    )
+    with scripted(script) as server:
+        images = AdminClient(transport=connect(server.url)).images
+        assert images.promote("web:7", to="canary").release == 7
+        assert server.asked[-1].json == {"release": 7}
+        assert images.promote("web:stable").release == 3
+        assert server.asked[-1].json == {"release": 3}
+        images.retire("web")
+        assert server.asked[-1].json == {"state": "retired", "expected_revision": 4}
+        images.retire("web:7")
+        assert server.asked[-1].json == {"state": "retired"}
+        assert images.evict("web", node="n").evicted == ({"node": "n", "release": 3},)
+        assert server.asked[-1].json == {"node": "n"}
+        images.preload("web:7")
+        assert server.asked[-1].json == {"reference": "web:7"}
+        assert images.release(f"web@{DIGEST}").number == 1
+        with pytest.raises(UnknownReferenceError):
+            images.release(f"web@{DIGEST}0")
+        with pytest.raises(UnknownReferenceError):
+            images.release("web:nightly")
+
+
+def test_promote_wants_to_know_which_release(connect: Connect) -> None:
+    with scripted(catalog()) as server:
+        with pytest.raises(UnknownReferenceError) as caught:
+            AdminClient(transport=connect(server.url)).images.promote("web")
+        assert caught.value.code == "invalid_reference"
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("text", ["", ":", "web:", "@", "web@", "a/b", "we\nb", ":7"])
+def test_what_is_no_reference(text: str) -> None:
+    with pytest.raises(UnknownReferenceError) as caught:
+        parse(text)
+    assert caught.value.code == "invalid_reference"
+
+
+def test_newer_members_do_not_break_an_older_client(connect: Connect) -> None:
+    with scripted(catalog(GET_images__web=Answer(body=image(tools=[{"name": "node"}])))) as server:
+        found = AdminClient(transport=connect(server.url)).images.get("web")
+        assert found.channels["stable"].release == 3
+        assert found.raw["tools"] == [{"name": "node"}]
