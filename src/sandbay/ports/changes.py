@@ -70,7 +70,11 @@ class AddRelease(Change):
 
 @dataclass(frozen=True, slots=True)
 class MoveRelease(Change):
-    """Relies on its state being one of `before`. The fault is what is given; `promote` stays."""
+    """Move where it stands. The fault becomes what is given; `promote` stays.
+
+    Relies, to be retired or rejected, on no channel pointing at it (`IN_USE`, current: a channel's name), and on its
+    state being one of `before`.
+    """
 
     release: ReleaseId
     before: frozenset[ReleaseState]

@@ -15,7 +15,7 @@ from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import channel_history, channels, images, release_states, releases, variants
 from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.release import Release, ReleaseState, ReleaseStatus
-from sandbay.ports.changes import AddImage, AddRelease, ChangeImage, MoveChannel, MoveRelease
+from sandbay.ports.changes import AddImage, AddRelease, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
 
 _IMAGE_BY_NAME = select(images.c.id).where(images.c.name == bindparam("name"))
 _IMAGE_COUNT = select(func.count()).select_from(images)
@@ -58,6 +58,14 @@ _MOVE_RELEASE = (
     .where(release_states.c.release == bindparam("key"))
     .values(state=bindparam("to"), fault=bindparam("fault"), revision=release_states.c.revision + 1)
 )
+_NO_TARGET = frozenset({ReleaseState.RETIRED, ReleaseState.REJECTED})
+_POINTING = (
+    select(channels.c.name)
+    .join(releases, (releases.c.image == channels.c.image) & (releases.c.number == channels.c.number))
+    .where(releases.c.id == bindparam("key"))
+    .order_by(channels.c.name)
+    .limit(1)
+)
 
 
 def _content(release: Release) -> str:
@@ -95,6 +103,9 @@ def _variant_rows(release: Release) -> list[dict[str, object]]:
 
 
 def _move_release(connection: Connection, change: MoveRelease) -> None:
+    pointing = connection.execute(_POINTING, {"key": change.release}).scalar() if change.to in _NO_TARGET else None
+    if pointing is not None:
+        raise Conflict(change, ConflictKind.IN_USE, pointing)
     values = {"key": change.release, "to": change.to, "fault": change.fault}
     move(connection, _RELEASE_STATE, _MOVE_RELEASE, values, change)
 

@@ -1,0 +1,19 @@
+"""The store port's contract as tests, for every database: subclass `StoreSuite` as `Test…` and give `open_store`."""
+
+from sandbay.adapters.store.changes import WRITES
+from sandbay.adapters.store.queries import ANSWERS
+from sandbay.ports import changes, store
+from tests.contracts.store_catalog_suite import CatalogSuite
+from tests.contracts.store_fleet_suite import FleetSuite
+from tests.contracts.store_races_suite import RacesSuite
+from tests.contracts.store_records_suite import RecordsSuite
+from tests.contracts.store_sessions_suite import SessionsSuite
+
+
+class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, SessionsSuite, RacesSuite):
+    """All of it."""
+
+    def test_every_query_and_every_change_of_the_port_is_known(self) -> None:
+        kinds = {it for module in (changes, store) for it in vars(module).values() if isinstance(it, type)}
+        assert set(WRITES) == {it for it in kinds if issubclass(it, changes.Change) and it is not changes.Change}
+        assert set(ANSWERS) == {it for it in kinds if issubclass(it, store.Query) and it is not store.Query}

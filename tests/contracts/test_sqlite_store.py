@@ -1,0 +1,141 @@
+"""SQLite: the whole suite of the port, and what only a file can go through."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from sandbay.adapters.store.rows import AlteredError
+from sandbay.adapters.store.sqlite import SqliteStore
+from sandbay.domain.ids import ProjectId, SessionId, UploadId
+from sandbay.ports.changes import AddAudit, AddImage, AddProject
+from sandbay.ports.store import Audit, Images, OpenAllocations, ProjectOf, Projects, SessionOf, Sessions, UploadOf
+from tests.contracts.store_files import new_database
+from tests.contracts.store_suite import StoreSuite
+from tests.contracts.store_things import (
+    ALL,
+    NODE,
+    admitted,
+    entry,
+    everything,
+    image,
+    install,
+    project,
+    reserved,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TestSqliteStore(StoreSuite):
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Callable[[], SqliteStore]:
+        path = new_database(tmp_path / "store.db")
+        return lambda: SqliteStore(path)
+
+
+def killed_while_writing(path: Path, first: int, after: int) -> int:
+    """The last number that the writer was told was applied before kill -9."""
+    program = [sys.executable, "-m", "tests.contracts.store_writer", str(path), str(first)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
+        assert writer.stdout is not None
+        last = first - 1
+        for line in writer.stdout:
+            last = int(line)
+            if last == first + after:
+                writer.send_signal(signal.SIGKILL)
+    assert writer.returncode == -signal.SIGKILL
+    return last
+
+
+def test_what_was_applied_survives_kill_9_whole(tmp_path: Path) -> None:
+    path = new_database(tmp_path / "store.db")
+    first = 0
+    for after in (0, 9, 60):
+        last = killed_while_writing(path, first, after)
+        store = SqliteStore(path)
+        names = {it.name for it in store.read(Projects())}
+        audited = {it.id.removeprefix("aud_") for it in store.read(Audit(page=ALL))}
+        uploaded = {name for name in names | audited if store.read(UploadOf(UploadId(f"upl_{name}")))}
+        following = store.read(ProjectOf(f"p{last + 1}"))
+        store.close()
+        assert names == audited == uploaded
+        assert {f"p{number}" for number in range(last + 1)} <= names
+        first = last + 1 if following is None else last + 2
+    check = sqlite3.connect(path)
+    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    check.close()
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "none.db")
+    with pytest.raises(OperationalError, match="unable to open"):
+        store.read(Projects())
+    store.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a b.db", "100%.db", "q?x=1#y.db", "ü.db"])
+def test_a_path_is_a_path_whatever_its_letters(tmp_path: Path, name: str) -> None:
+    store = SqliteStore(new_database(tmp_path / name))
+    store.apply(AddProject(project()))
+    assert store.read(Projects()) == (project(),)
+    store.close()
+    assert [it.name for it in tmp_path.iterdir()] == [name]
+
+
+def test_two_processes_may_hold_the_file(tmp_path: Path) -> None:
+    path = new_database(tmp_path / "store.db")
+    one, two = SqliteStore(path), SqliteStore(path)
+    install(one)
+    two.apply(admitted(), reserved())
+    assert everything(one) == everything(two)
+    assert len(one.read(OpenAllocations(NODE))) == 1
+    one.close()
+    two.close()
+
+
+def test_every_commit_reaches_the_disk(tmp_path: Path) -> None:
+    store = SqliteStore(new_database(tmp_path / "store.db"))
+    with store._writers.connect() as connection:
+        pragmas = ("journal_mode", "synchronous", "foreign_keys", "recursive_triggers")
+        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas}
+    store.close()
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "recursive_triggers": 1}
+
+
+def test_readers_cannot_write(tmp_path: Path) -> None:
+    store = SqliteStore(new_database(tmp_path / "store.db"))
+    store.apply(AddImage(image(), 1))
+    with store._readers.begin() as connection, pytest.raises(OperationalError, match="readonly"):
+        connection.exec_driver_sql("UPDATE images SET description = 'x'")
+    store.close()
+
+
+def test_a_frozen_release_that_was_altered_in_the_file_is_no_answer(tmp_path: Path) -> None:
+    """Whoever drops the guards can write anything; what is read is still held against its digest."""
+    path = new_database(tmp_path / "store.db")
+    store = SqliteStore(path)
+    install(store)
+    store.apply(admitted(), reserved())
+    store.close()
+    raw = sqlite3.connect(path)
+    raw.execute("DROP TRIGGER frozen_releases_update_refused")
+    [document] = raw.execute("SELECT document FROM frozen_releases").fetchone()
+    swapped = json.dumps(json.loads(document) | {"reference": "base"}, separators=(",", ":"), sort_keys=True)
+    raw.execute("UPDATE frozen_releases SET document = ?", [swapped])
+    raw.commit()
+    raw.close()
+    store = SqliteStore(path)
+    for query in (SessionOf(SessionId("ses_1")), Sessions(ProjectId("prj_one")), OpenAllocations(NODE)):
+        with pytest.raises(AlteredError):
+            store.read(query)
+    store.apply(AddAudit(entry("noticed")))
+    assert len(store.read(Images())) == 1
+    store.close()
