@@ -21,7 +21,7 @@ MOST_STEPS = 26
 
 
 def story(running: Running) -> None:
-    """Register, wait for the proof, create, use, end: what a client does who repeats every call until it is answered."""
+    """Register, wait for the proof, create, end: what a client does who repeats each call until it is answered."""
     running.start()
     running.register("web", "web")
     core = running.core

@@ -141,6 +141,13 @@ class MemoryProvider:
     def declaration(self) -> Declaration:
         return self._declaration
 
+    @property
+    def runtime(self) -> str:
+        return "memory"
+
+    def close(self) -> None:
+        return
+
     def check(self) -> Sequence[Finding]:
         return [Finding("memory", ok=True, says="always here")]
 

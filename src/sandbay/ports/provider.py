@@ -129,6 +129,10 @@ class Provider(Protocol):
     def declaration(self) -> Declaration:
         """What this provider can do here."""
 
+    @property
+    def runtime(self) -> str:
+        """The one runtime it runs sandboxes with; what it proves, it proves for that."""
+
     def check(self) -> Sequence[Finding]:
         """Is this host fit? Each probe has a time limit."""
 
@@ -178,6 +182,9 @@ class Provider(Protocol):
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here, running or in pieces; for adoption after a crash."""
+
+    def close(self) -> None:
+        """Let go of the host's things that are not sandboxes; sandboxes run on."""
 
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares. Refuses with `in_use` while an allocation has it."""

@@ -1,0 +1,116 @@
+"""The console script: the command line's app, and the commands that need the server on this host.
+
+`up`, `down` and `doctor` are imported when called. Where only SDK and command line are installed they say
+what to install.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from sandbay.cli.failures import CommandError
+from sandbay.cli.main import app, run
+from sandbay.cli.options import Json
+
+_MISSING = "only SDK and command line are installed here, and this command needs the server"
+_LACKS = "The lines marked FAIL say what is missing."
+_INSTALL = "Install it: pip install 'sandbay[server]'"
+
+Port = Annotated[int | None, typer.Option("--port", help="Listen on this port of 127.0.0.1 (default 8730).")]
+
+
+@app.command()
+def up(
+    *,
+    port: Port = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; `sandbay down` stops it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Serve an installation on this host: Core and one node."""
+    _server(_up, port, detach=detach, as_json=as_json)
+
+
+@app.command()
+def down(
+    *,
+    keep_sessions: Annotated[
+        bool, typer.Option("--keep-sessions", help="Leave sandboxes running; the next `up` adopts them.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Stop what `up` started, and end its Sessions."""
+    _server(_down, keep_sessions=keep_sessions, as_json=as_json)
+
+
+@app.command()
+def doctor(*, as_json: Json = False) -> None:
+    """Say what this host can run, and what it lacks."""
+    _server(_doctor, as_json=as_json)
+
+
+def _server(command: Callable[..., None], *arguments: object, **options: object) -> None:
+    """Run a command of the server; its refusals end as every refusal does."""
+    try:
+        from sandbay.domain.errors import RefusedError
+    except ImportError:
+        raise CommandError("host_unfit", _MISSING, next_step=_INSTALL) from None
+    try:
+        command(*arguments, **options)
+    except RefusedError as error:
+        refusal = error.refusal
+        raise CommandError(refusal.reason.value, refusal.message, details=refusal.details) from error
+
+
+def _up(port: int | None, *, detach: bool, as_json: bool) -> None:
+    from sandbay.entrypoints.service import running, serve, start_detached
+    from sandbay.entrypoints.settings import settings
+
+    where = settings(port)
+    if not detach:
+        serve(where)
+        return
+    known = running(where)
+    pid = start_detached(where)
+    if as_json:
+        typer.echo(json.dumps({"url": where.url, "pid": pid, "home": str(where.home), "started": pid != known}))
+        return
+    typer.echo(f"{'Already serving' if pid == known else 'Serving'} {where.home} at {where.url} (process {pid}).")
+
+
+def _down(*, keep_sessions: bool, as_json: bool) -> None:
+    from sandbay.entrypoints.service import stop
+    from sandbay.entrypoints.settings import settings
+
+    where = settings()
+    pid = stop(where, keep_sessions=keep_sessions)
+    if as_json:
+        typer.echo(json.dumps({"stopped": pid}))
+        return
+    typer.echo(f"Stopped process {pid}." if pid else f"Nothing serves {where.home}.")
+
+
+def _doctor(*, as_json: bool) -> None:
+    from sandbay.entrypoints.examine import examine
+    from sandbay.entrypoints.settings import settings
+
+    findings = examine(settings())
+    if as_json:
+        typer.echo(json.dumps([{"name": f.name, "ok": f.ok, "says": f.says, "fatal": f.fatal} for f in findings]))
+    else:
+        width = max(len(f.name) for f in findings)
+        for f in findings:
+            typer.echo(f"{'ok  ' if f.ok else 'FAIL' if f.fatal else 'note'}  {f.name:<{width}}  {f.says}")
+    if any(f.fatal and not f.ok for f in findings):
+        raise CommandError("host_unfit", "this host cannot run sandboxes yet", next_step=_LACKS)
+
+
+def main() -> None:
+    """The console script `sandbay`."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Start, find and stop the process that serves an installation on this host."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.entrypoints.lock import InstallationLock
+from sandbay.entrypoints.settings import Settings
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 60.0
+_TAIL_LINES = 12
+
+
+def running(settings: Settings) -> int | None:
+    """The pid that serves this installation, or None."""
+    return InstallationLock(settings.lock).holder()
+
+
+def serve(settings: Settings) -> None:
+    """Serve in this process until a signal says to stop. Refuses when another process does."""
+    from sandbay.entrypoints.embedded import Embedded  # the server's imports cost a second
+    from sandbay.entrypoints.logs import configure
+
+    check_root()
+    settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
+    lock = InstallationLock(settings.lock).take()
+    if lock is None:
+        raise RefusedError(
+            Reason.IN_USE, f"{settings.home} is served by process {running(settings)}; `sandbay down` stops it"
+        )
+    configure()
+    embedded = Embedded(settings)
+    try:
+        embedded.start()
+        embedded.serve()
+    finally:
+        embedded.close()
+        lock.release()
+
+
+def start_detached(settings: Settings) -> int:
+    """Start a process of its own and return its pid once `/readyz` is good. One that runs already is fine."""
+    check_root()
+    pid = running(settings)
+    if pid is not None and _ready(settings):
+        return pid
+    settings.log.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "sandbay.entrypoints.main", "up", "--port", str(settings.port)]
+    with settings.log.open("ab") as log:
+        start = log.tell()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+        )
+    deadline = time.monotonic() + _START_SECONDS
+    while not _ready(settings) or running(settings) != process.pid:
+        if process.poll() is not None or time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            details = {"log": _tail(settings.log, start)}
+            raise RefusedError(Reason.HOST_UNFIT, f"sandbay did not start; see {settings.log}", details=details)
+        time.sleep(0.05)
+    return process.pid
+
+
+def stop(settings: Settings, *, keep_sessions: bool) -> int | None:
+    """Stop what `up` started, its Sessions too unless they are kept; the pid, or None when nothing ran."""
+    pid = running(settings)
+    if pid is None:
+        return None
+    os.kill(pid, signal.SIGTERM if keep_sessions else signal.SIGINT)
+    if not InstallationLock(settings.lock).wait_free(_STOP_SECONDS):
+        raise RefusedError(Reason.TIMED_OUT, f"process {pid} is still stopping; see {settings.log}")
+    return pid
+
+
+def check_root() -> None:
+    """Mounts and user namespaces need root."""
+    if os.geteuid() != 0:
+        raise RefusedError(Reason.HOST_UNFIT, "sandboxes need root on this host; run it with sudo")
+
+
+def _ready(settings: Settings) -> bool:
+    try:
+        return httpx.get(f"{settings.url}/readyz", timeout=2, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _tail(path: Path, start: int) -> list[str]:
+    with path.open("rb") as log:
+        log.seek(start)
+        return log.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]

@@ -1,0 +1,52 @@
+"""Where an installation lives and how it listens, from the environment and the command line."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_HOME = Path("/var/lib/sandbay")
+DEFAULT_RUN = Path("/run/sandbay")
+DEFAULT_PORT = 8730
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One embedded installation: Core and one local node in one process."""
+
+    home: Path
+    run: Path
+    port: int = DEFAULT_PORT
+    provider: str = "oci"
+
+    @property
+    def url(self) -> str:
+        """Where clients on this host find it."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.home / "sandbay.db"
+
+    @property
+    def context(self) -> Path:
+        """Address and keys for the command line on this host."""
+        return self.home / "context.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that serves this installation; holds its pid."""
+        return self.home / "lock"
+
+    @property
+    def log(self) -> Path:
+        """Where a detached process writes."""
+        return self.home / "log" / "sandbay.log"
+
+
+def settings(port: int | None = None) -> Settings:
+    """`SANDBAY_HOME`, `SANDBAY_RUN`; what is mounted lives under the latter."""
+    home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
+    run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
+    return Settings(home, run, port or DEFAULT_PORT)

@@ -1,0 +1,126 @@
+"""A real installation of its own for tests: `sandbay up` as a process, driven by the command line."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
+from tests.support.tar_entries import Entry, file
+
+SANDBAY = Path(sys.executable).parent / "sandbay"
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def refusal(self) -> Any:
+        """The error of the envelope on standard error."""
+        return json.loads(self.err)["error"]
+
+
+class Installation:
+    """Its own home, run folder and port; everything is gone after `close`."""
+
+    def __init__(self) -> None:
+        # Below /var/tmp and not below pytest's own folder: that is 0700, and user namespaces could not pass it.
+        self.root = Path(tempfile.mkdtemp(prefix="sandbay-e2e-", dir="/var/tmp"))
+        self.root.chmod(0o711)
+        self.home, self.run = self.root / "home", self.root / "run"
+        self.port = _free_port()
+        self.layouts = self.root / "layouts"
+        self.layouts.mkdir()
+        self.env = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("SANDBAY_")},
+            "SANDBAY_HOME": str(self.home),
+            "SANDBAY_RUN": str(self.run),
+        }
+
+    def cli(self, *arguments: str, stdin: bytes | None = None, timeout: float = 60) -> Done:
+        """Run `sandbay …` to its end."""
+        done = subprocess.run(
+            [SANDBAY, *arguments],
+            env=self.env,
+            input=stdin if stdin is not None else b"",
+            capture_output=True,
+            check=False,
+            timeout=timeout,
+        )
+        return Done(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def ok(self, *arguments: str, stdin: bytes | None = None) -> Done:
+        """Run it and insist on exit code 0."""
+        done = self.cli(*arguments, stdin=stdin)
+        assert done.code == 0, f"sandbay {arguments}: {done}"
+        return done
+
+    def up(self) -> int:
+        """Start it; the pid that serves it."""
+        self.ok("up", "--port", str(self.port), "--detach")
+        return self.pid
+
+    @property
+    def pid(self) -> int:
+        """The pid that serves it."""
+        return int((self.home / "lock").read_text())
+
+    def kill(self) -> None:
+        """Kill -9: no code of ours runs any more."""
+        pid = self.pid
+        os.kill(pid, signal.SIGKILL)
+        subprocess.run(["tail", "--pid", str(pid), "-f", "/dev/null"], check=True, timeout=30)
+
+    def image(
+        self, name: str, *extra: Entry, config: Mapping[str, Any] | None = None, platform: str = HOST_PLATFORM
+    ) -> Path:
+        """A busybox layout whose /which says `name`, in a folder of its own."""
+        path = self.layouts / f"{name}-{len(list(self.layouts.iterdir()))}"
+        top = [file("which", f"{name}\n".encode()), *extra]
+        Layout(path).image([*busybox_layers(), top], config or BUSYBOX_CONFIG, platform=platform, ref=name)
+        return path
+
+    def register(self, name: str, layout: Path, *options: str) -> Done:
+        """Register and wait for the verdict."""
+        return self.cli("images", "register", name, "--from-layout", str(layout), "--wait", *options, "--json")
+
+    def prefer(self, reference: str | None) -> None:
+        """Set the standing preference of the project `default`, as its own key may."""
+        context = json.loads((self.home / "context.json").read_text())
+        headers = {"Authorization": f"Bearer {context['api_key']}"}
+        body = {"runtime_image_id": reference}
+        httpx.patch(f"{context['url']}/v1/project", json=body, headers=headers).raise_for_status()
+
+    def close(self) -> None:
+        """Stop it and remove every file."""
+        try:
+            self.cli("down")
+        finally:
+            shutil.rmtree(self.root)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
