@@ -33,7 +33,7 @@ class ConfinementSuite:
         assert modest.code == 0
 
     def test_processes_are_limited(self, harness: ProviderHarness) -> None:
-        sandbox = _limited(harness, Resource.PIDS, SandboxSize(SMALL.cpus, SMALL.memory, 24))
+        sandbox = _limited(harness, Resource.PIDS, SandboxSize(SMALL.cpus, SMALL.memory, 40))
         bomb = "i=0; while [ $i -lt 60 ]; do sleep 4310 & i=$((i+1)); done; echo all"
         ran = sandbox.sh(bomb)
         assert b"all" not in ran.stdout

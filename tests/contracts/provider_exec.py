@@ -215,7 +215,7 @@ class ExecSuite:
             "setsid sleep 4305 & sleep 4305",
             "(setsid sh -c 'sleep 4305 & sleep 4305' &) ; sleep 4305",
             "trap '' TERM HUP INT; sh -c 'trap \"\" TERM; sleep 4305; sleep 4305'",
-            "nohup sleep 4305 >/dev/null 2>&1 & wait",
+            "sleep 4305 </dev/null >/dev/null 2>&1 & wait",
         ],
     )
     def test_a_time_out_kills_the_whole_tree(self, web: Sandbox, escape: str) -> None:

@@ -60,8 +60,11 @@ def _processes(installation: str, roots: Sequence[str]) -> list[str]:
         try:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             grouped = f"/{installation}/" in (process / "cgroup").read_text()
+            state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue  # it has ended while we looked
+        if state == "Z" and int(parent) != os.getpid():
+            continue  # it has ended, and the host's init is about to notice
         if grouped or any(root in command for root in roots):
             found.append(f"{process.name} {command.strip()}")
     return found

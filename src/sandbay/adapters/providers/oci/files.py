@@ -85,6 +85,9 @@ class SandboxFiles:
     def move(self, source: str, target: str) -> None:
         """Rename within the sandbox; the target's parents are made."""
         with self._parent(source) as (_, folder, name), self._parent(target, make=True) as (_, into, new_name):
+            os.stat(name, dir_fd=folder, follow_symlinks=False)  # of two things that are wrong, say this one
+            # Asked first: between two mounts the kernel would not say that there is nothing to move.
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
             os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=into)
 
     def remove(self, path: str) -> None:

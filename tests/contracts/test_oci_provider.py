@@ -1,0 +1,134 @@
+"""The oci provider passes the provider suite, with real images, mounts and processes, and leaves nothing behind."""
+
+import os
+import select
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
+from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.domain.ids import AllocationId
+from sandbay.domain.platform import Platform
+from sandbay.domain.release import Variant
+from sandbay.engine.store import LayerStore
+from sandbay.ports.image_source import Wanted
+from sandbay.ports.provider import Provider
+from tests.contracts.provider_harness import GENEROUS, Offer, Variants
+from tests.contracts.provider_suite import ProviderSuite
+from tests.support.leaks import leftovers
+from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
+from tests.support.tar_entries import Entry, file
+
+pytestmark = pytest.mark.real
+WEB = {**BUSYBOX_CONFIG, "Entrypoint": ["echo", "E"], "Cmd": ["C"], "Env": ["PATH=/bin", "WEB=1"]}
+DATA = {**BUSYBOX_CONFIG, "User": "agent", "WorkingDir": "/srv/deep"}
+SCRIPT = file("etc/script", b"#!/no/such/interpreter\n", 0o755)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Verified variants and the blobs that they are made of."""
+
+    blobs: FolderBlobs
+    variants: Variants
+
+
+@pytest.fixture(scope="module")
+def images(real_sandboxes: None, tmp_path_factory: pytest.TempPathFactory) -> Images:
+    folder = tmp_path_factory.mktemp("images")
+    blobs = FolderBlobs(folder / "blobs")
+    (system,) = busybox_layers()
+
+    def variant(name: str, layers: list[list[Entry]], config: dict[str, object]) -> Variant:
+        Layout(folder / name).image(layers, config)
+        platform = Platform.parse(HOST_PLATFORM)
+        assert platform is not None
+        source = LayoutSource(lambda: FolderTree(folder / name))
+        (found,) = source.read(Wanted([platform]), blobs, lambda _, __: None)
+        return found
+
+    no_shell = [entry for entry in system if entry.name != b"bin/sh"]
+    which = file("etc/which", b"web")
+    damaged = variant("damaged", [system, [file("etc/which", b"damaged")]], WEB)
+    stored = folder / "blobs" / damaged.layers[-1].digest.replace(":", "/")
+    content = bytearray(stored.read_bytes())
+    content[len(content) // 2] ^= 1
+    stored.chmod(0o600)
+    stored.write_bytes(content)
+    return Images(
+        blobs,
+        Variants(
+            web=variant("web", [system, [which, SCRIPT]], WEB),
+            data=variant("data", [system, [file("etc/which", b"data"), SCRIPT]], DATA),
+            shellless=variant("shellless", [no_shell, [which, SCRIPT]], WEB),
+            damaged=damaged,
+        ),
+    )
+
+
+class OciHarness:
+    """An installation of its own: label, durable folder, volatile folder."""
+
+    offers = frozenset(Offer)
+    provider: Provider
+
+    def __init__(self, images: Images) -> None:
+        self.variants = images.variants
+        # Not below pytest's own folder: sandboxes have to be able to walk to it.
+        self.home = Path(tempfile.mkdtemp(prefix="sandbay-suite-", dir="/var/tmp"))
+        self.home.chmod(0o711)
+        self.run = Path("/run") / self.home.name
+        self.installation = f"ins_{self.home.name.replace('-', '').replace('_', '')}"
+        self._blobs = images.blobs
+        self._open()
+
+    def restart(self) -> None:
+        self._opened.close()
+        self._open()
+
+    def trace_of(self, variant: Variant) -> object:
+        """Every file of the layer store with the inode that it has: unpacking anew makes new ones."""
+        store = self.home / "store"
+        return sorted((str(path), path.lstat().st_ino) for path in store.rglob("*") if "locks" not in path.parts)
+
+    def kill(self, allocation: AllocationId) -> None:
+        pid = self.provider.booted(allocation).host_pid
+        handle = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        ended, _, _ = select.select([handle], [], [], GENEROUS)
+        os.close(handle)
+        assert ended
+
+    def end(self) -> None:
+        """Destroy what is left, and look whether the host has forgotten us."""
+        for allocation in self.provider.list_allocations():
+            self.provider.destroy(allocation)
+        self._opened.close()
+        left = leftovers(self.installation, [self.run])
+        shutil.rmtree(self.home)
+        assert left == {}
+        assert leftovers(self.installation, [self.home, self.run]) == {}
+
+    def _open(self) -> None:
+        layers = LayerStore(self.home / "store", self._blobs)
+        layers.sweep()
+        self._opened = OciProvider(self.home, self.run, layers, self.installation)
+        self.provider = self._opened
+
+
+@pytest.fixture
+def harness(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images)
+    yield harness
+    harness.end()
+
+
+class TestOciProvider(ProviderSuite):
+    pass
