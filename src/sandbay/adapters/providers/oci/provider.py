@@ -41,7 +41,7 @@ INIT = Path("/usr/bin/catatonit")
 
 _PROBE = "prb_"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=32)
+_LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class OciProvider:
         self._execs = Execs(state, self._cgroups, self._reaping)
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
-        self._starter = Starter(state, self._cgroups, self._execs, settings.init, swap)
+        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap)
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._freer = Freer(state, self._cgroups, self._folders, settings.grace)
         self._host = Host(state, self._cgroups, settings.init, home)
@@ -94,6 +94,11 @@ class OciProvider:
     def declaration(self) -> Declaration:
         """What this provider can do here."""
         return self._declaration
+
+    @property
+    def runtime(self) -> str:
+        """The OCI runtime."""
+        return self._host.runtime.program
 
     def close(self) -> None:
         """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""

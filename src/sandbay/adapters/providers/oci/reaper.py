@@ -71,6 +71,7 @@ class Reaper:
                             woken.recv(4096)
                         self._reap()
                     elif not self._take():
+                        self._reap()
                         return
 
     def _take(self) -> bool:

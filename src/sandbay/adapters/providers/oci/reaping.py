@@ -34,6 +34,24 @@ class Reaping:
                 socket.send_fds(self._connected(), [request], fds)
         return answers
 
+    def call(self, argv: Sequence[str], pid_file: Path, timeout: float) -> int | None:
+        """Run a client that leaves a program running, with nothing on its streams. Its exit code, None when too late.
+
+        The program becomes the reaper's child, so it is no zombie when it ends, whatever the host's first process does.
+        """
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            answers = self.start(argv, pid_file, [nothing] * 3)
+        finally:
+            os.close(nothing)
+        with answers:
+            answers.settimeout(timeout)
+            try:
+                message = json.loads(answers.recv(4096) or b"{}")
+            except TimeoutError:
+                return None
+        return 0 if "started" in message else int(message.get("failed", 255))
+
     def close(self) -> None:
         """End the process; what it started lives on."""
         with self._lock:

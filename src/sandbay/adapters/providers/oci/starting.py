@@ -12,8 +12,9 @@ from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, create_comma
 from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage
+from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
-from sandbay.adapters.providers.oci.runtime import Runtime, call, open_files
+from sandbay.adapters.providers.oci.runtime import Runtime, complaint, open_files
 from sandbay.adapters.providers.oci.seccomp import profile
 from sandbay.domain.command import WORKSPACE, User, find_user
 from sandbay.domain.errors import Refusal, RefusedError
@@ -69,6 +70,7 @@ class Starter:
     runtime: Runtime
     cgroups: Cgroups
     execs: Execs
+    reaping: Reaping
     init: Path
     swap: bool
 
@@ -89,13 +91,19 @@ class Starter:
         self._prepare(root, record, image.config, places, prove_only=prove_only)
         self._write_bundle(record, root, places)
         Groups(self.cgroups, places.sandbox.group).make()
-        arguments = ["run", "--detach", "--bundle", str(places.bundle), places.sandbox.name]
-        command = [*self.runtime.prefix(places.log), *arguments]
-        spoken = call(create_command(self.cgroups, places.sandbox.group, command), places.log, START_SECONDS)
-        if not spoken.ok:
-            raise start_failed("the runtime did not start the sandbox", says=spoken.complaint)
+        self._run_init(places)
         self._prove_limits(record, places.sandbox.group)
         self._prove_running(places)
+
+    def _run_init(self, places: Places) -> None:
+        pid_file = places.bundle / "pid"
+        where = ["--bundle", str(places.bundle), "--pid-file", str(pid_file)]
+        command = [*self.runtime.prefix(places.log), "run", "--detach", *where, places.sandbox.name]
+        argv = create_command(self.cgroups, places.sandbox.group, command)
+        code = self.reaping.call(argv, pid_file, START_SECONDS)
+        if code != 0:
+            says = "it took too long" if code is None else complaint(places.log)
+            raise start_failed("the runtime did not start the sandbox", says=says)
 
     @staticmethod
     def _make_folders(places: Places) -> None:
