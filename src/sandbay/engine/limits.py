@@ -25,6 +25,8 @@ class Limits:
     id_range: int = 65_536
     """Owners are below this: what one sandbox's user namespace maps."""
     path_bytes: int = 4_095
+    path_depth: int = 256
+    """Folders within folders. Whoever walks or removes a tree later may do so recursively."""
     header_bytes: int = 1024**2
     """One pax or GNU record block that goes before an entry."""
     attribute_bytes: int = 3_800
@@ -32,6 +34,8 @@ class Limits:
     sparse_segments: int = 100_000
     lower_references: int = 200_000
     """Folders implied, hard links into, and folders with whiteouts of lower layers, of each kind."""
+    lower_reference_bytes: int = 32 * 1024**2
+    """Their paths, all kinds together."""
 
 
 def exceeded(limit: str, value: int, bound: int) -> Refusal:

@@ -38,7 +38,7 @@ _MOST_KNOWN = 2000
 class Folder:
     """An open folder of the tree. Its time is put back whenever we let go of it."""
 
-    __slots__ = ("changed", "children", "fd", "mtime_ns", "name", "parent", "view")
+    __slots__ = ("changed", "children", "depth", "fd", "mtime_ns", "name", "parent", "view")
 
     def __init__(self, fd: int, view: int | None, parent: "Folder | None" = None, name: bytes = b"") -> None:
         """Take over both descriptors; `view` is the same folder in the lower layers, if it is there and visible."""
@@ -46,6 +46,7 @@ class Folder:
         self.view = view
         self.parent = parent
         self.name = name
+        self.depth = 0 if parent is None else parent.depth + 1
         self.children: dict[bytes, Folder] = {}
         self.mtime_ns = os.fstat(fd).st_mtime_ns
         self.changed = False
@@ -123,6 +124,7 @@ class Tree:
         """The folder `name` in `parent`, which is there."""
         if (known := parent.children.get(name)) is not None:
             return known
+        self.budget.depth(parent.depth + 1)
         fd = os.open(name, _FOLDER, dir_fd=parent.fd)
         view = None
         if parent.view is not None and not is_opaque(fd):

@@ -27,7 +27,8 @@ from sandbay.engine.lower import Needs
 from sandbay.engine.unpack_child import Order
 
 _PIPE = 1 << 20
-_MOST_ANSWER = 1 << 30
+# The child's limits on what it remembers keep an answer far below this, escapes included.
+_MOST_ANSWER = 1 << 28
 # Isolated and without site: nothing of the environment decides what the child imports.
 _INTERPRETER = ("-I", "-S", "-X", "utf8", "-c")
 _START = "import sys; sys.path.append(sys.argv.pop()); from sandbay.engine.unpack_child import main; main()"
@@ -105,8 +106,8 @@ class Unpacker:
         """The tar has ended: what it was, or why not. Raises `UnpackFaultError`."""
         process = self._running()
         _stream(process.stdin).close()
-        answer = _stream(process.stdout).read(_MOST_ANSWER) or b""
-        said = _stream(process.stderr).read(_PIPE) or b""
+        answer = _read(process.stdout, _MOST_ANSWER)
+        said = _read(process.stderr, _PIPE)
         code = process.wait()
         try:
             told = json.loads(answer)
@@ -128,6 +129,15 @@ def _outcome(told: dict[str, Any]) -> Unpacked | Refusal:
         paths = (tuple(unpacked["implied"]), late, tuple(unpacked["whiteouts"]))
         return Unpacked(unpacked["entries"], unpacked["bytes"], *paths)
     raise UnpackFaultError(str(told.get("fault")))
+
+
+def _read(stream: IO[bytes] | None, most: int) -> bytes:
+    """All that is said until the end, or as much as anybody may say."""
+    pieces: list[bytes] = []
+    while most and (piece := _stream(stream).read(min(most, _PIPE))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
 
 
 def _stream(stream: IO[bytes] | None) -> IO[bytes]:
