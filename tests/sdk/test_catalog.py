@@ -186,6 +186,23 @@ def test_waiting_for_a_release(connect: Connect) -> None:
     assert seen == [Progress("pulling", 3, 9)] * 2
 
 
+@pytest.mark.parametrize("retry_at, code", [(None, "image_prepare_failed"), ("2030-01-01T00:00:00Z", "wait_expired")])
+def test_only_nodes_that_gave_up_end_the_wait(connect: Connect, retry_at: str | None, code: str) -> None:
+    fault = {"code": "start_failed", "message": "no", "details": {}}
+    line = {"node": "n1", "state": "failed", "release": 3, "fault": fault, "retry_at": retry_at}
+    other = {"node": "n2", "state": "ready", "release": 2}
+
+    def script(asked: Asked) -> Answer:
+        return page(line, other) if asked.path.endswith("/readiness") else Answer(body=release())
+
+    with scripted(script) as server:
+        images = AdminClient(transport=connect(server.url)).images
+        images._sleep = lambda seconds: None
+        with pytest.raises(PlacementError) as caught:
+            images.wait_active("web", 3, timeout=3)
+        assert caught.value.code == code
+
+
 def test_a_rejected_release_raises_its_fault(connect: Connect) -> None:
     fault = {"code": "digest_mismatch", "message": "blob", "details": {"digest": DIGEST}}
     with scripted(lambda asked: Answer(body=release(state="rejected", fault=fault))) as server:
@@ -195,7 +212,10 @@ def test_a_rejected_release_raises_its_fault(connect: Connect) -> None:
 
 
 def test_waiting_for_a_release_ends(connect: Connect) -> None:
-    with scripted(lambda asked: Answer(body=release())) as server:
+    def script(asked: Asked) -> Answer:
+        return page() if asked.path.endswith("/readiness") else Answer(body=release())
+
+    with scripted(script) as server:
         images = AdminClient(transport=connect(server.url)).images
         images._sleep = lambda seconds: None
         with pytest.raises(PlacementError) as caught:

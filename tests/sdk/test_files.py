@@ -61,7 +61,8 @@ def test_a_tree_comes_out_as_it_is(connect: Connect, tmp_path: pathlib.Path) -> 
         "/src": [entry("a.txt"), entry("run", mode=0o4755), entry("sub", "directory"), entry("empty", "directory")],
         "/src/a.txt": b"hello",
         "/src/run": b"#!",
-        "/src/sub": [entry("ünï\n")],
+        "/src/sub": [entry("ünï\n"), entry("raw\udcff%41+&")],
+        "/src/sub/raw\udcff%41+&": b"",
         "/src/sub/ünï\n": b"",
         "/src/empty": [],
     }
@@ -70,9 +71,10 @@ def test_a_tree_comes_out_as_it_is(connect: Connect, tmp_path: pathlib.Path) -> 
     copy = tmp_path / "copy"
     assert (copy / "a.txt").read_bytes() == b"hello"
     assert (copy / "sub/ünï\n").read_bytes() == b""
+    assert (copy / "sub" / "raw\udcff%41+&").is_file()
     assert (copy / "empty").is_dir()
     assert stat.S_IMODE((copy / "run").stat().st_mode) & 0o7700 == 0o700
-    assert (done.files, done.bytes, done.skipped) == (3, 7, [])
+    assert (done.files, done.bytes, done.skipped) == (4, 7, [])
     assert not list(copy.glob("**/.sandbay-*"))
 
 

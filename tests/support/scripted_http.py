@@ -81,6 +81,7 @@ class ScriptedServer(http.server.ThreadingHTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     @property
     def _scripted(self) -> ScriptedServer:
@@ -93,7 +94,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _serve(self) -> None:
         parts = urllib.parse.urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
+        query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True, errors="surrogateescape"))
         asked = Asked(self.command, parts.path, query, headers, self._body(headers))
         self._scripted.asked.append(asked)
         answer = self._scripted.script(asked)

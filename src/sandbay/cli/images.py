@@ -120,9 +120,9 @@ def evict(
         render.document(done.raw)
     elif not quiet:
         for entry in done.evicted:
-            render.line("evicted", _release_of(entry), f"from {entry.get('node')}")
+            render.line("evicted", entry.get("release"), f"from {entry.get('node')}")
         for entry in done.kept:
-            render.line("kept", _release_of(entry), f"on {entry.get('node')}:", entry.get("why"))
+            render.line("kept", entry.get("release"), f"on {entry.get('node')}:", entry.get("why"))
 
 
 @app.command()
@@ -175,11 +175,7 @@ def _readiness(catalog: "Images", name: str | None) -> list[tuple[str, "Readines
 def _readiness_row(image: str, line: "Readiness") -> list[object]:
     done = f"{render.size(line.bytes_done)} of {render.size(line.bytes_total)}" if line.bytes_total else None
     why = None if line.fault is None else f"{line.fault.message} ({line.fault.code})"
-    return [image, _number_of(line.release), line.node, line.state, done, line.attempt, why]
-
-
-def _number_of(release: Any) -> object:
-    return release.get("number") if isinstance(release, dict) else release
+    return [image, line.release, line.node, line.state, done, line.attempt, why]
 
 
 def _row(image: "Image") -> list[object]:
@@ -202,10 +198,6 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{'fault':<12}", f"{release.fault.message} ({release.fault.code})")
     for variant in release.variants:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
-
-
-def _release_of(entry: Mapping[str, Any]) -> object:
-    return entry.get("release")
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

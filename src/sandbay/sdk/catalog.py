@@ -85,7 +85,11 @@ class Images:
     def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None
     ) -> Release:
-        """Wait until a release is active. Raises its fault when it is rejected, `wait_expired` after `timeout` s."""
+        """Wait until a release is active. Raises what keeps it from that.
+
+        Its fault when it is rejected, `image_prepare_failed` when every node gave up on it, `wait_expired`
+        after `timeout` seconds.
+        """
         waited = 0.0
         while True:
             call = Call("GET", f"{_IMAGES}/{segment(name)}/releases/{number}", patience=_PATIENCE)
@@ -94,11 +98,14 @@ class Images:
                 raise of_reason(release.raw.get("fault"))
             if release.state != "pending":
                 return release
+            held = [line for line in self.readiness(name) if line.release == number]
+            if held and all(line.state == "failed" and line.retry_at is None for line in held):
+                raise of_reason(_prepare_failed(f"{name}:{number}", held))
             if waited >= timeout:
                 message = f"{name}:{number} is still pending after {timeout:.0f} s"
                 raise of_reason({"code": "wait_expired", "message": message})
             if progress is not None:
-                progress(_summed(self.readiness(name)))
+                progress(_summed(held))
             self._sleep(_PAUSE)
             waited += _PAUSE
 
@@ -171,6 +178,12 @@ class Images:
                 return release
         message = f"{asked.name} has no release with this digest"
         raise UnknownReferenceError(message, code="release_unknown", param="reference")
+
+
+def _prepare_failed(reference: str, held: Sequence[Readiness]) -> dict[str, Any]:
+    nodes = [{"node": line.node, "fault": line.raw.get("fault")} for line in held]
+    message = f"every node that could run {reference} failed to prepare it"
+    return {"code": "image_prepare_failed", "message": message, "details": {"nodes": nodes}}
 
 
 def _summed(readiness: Sequence[Readiness]) -> Progress:

@@ -77,7 +77,7 @@ class FrozenImage:
     reference: str
     release: int
     release_id: str
-    digest: str
+    digest: str | None
     platform: str
     decided_by: DecidedBy
     index_digest: str | None = None
@@ -184,7 +184,7 @@ class Variant(Resource):
     """A release on one platform. `size` in bytes."""
 
     platform: str
-    digest: str
+    digest: str | None = None
     index_digest: str | None = None
     image_id: str | None = None
     providers: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ class Readiness(Resource):
 
     node: str
     state: str
-    release: Any = None
+    release: int
     attempt: int = 0
     bytes_done: int = 0
     bytes_total: int = 0

@@ -153,10 +153,12 @@ class Transport:
         elif call.json is not None:
             content = json.dumps(call.json, separators=(",", ":"), allow_nan=False).encode()
             headers["Content-Type"] = "application/json"
+        said = {name: value for name, value in call.params.items() if value is not None}
+        # Names of files may hold bytes that are no text; they travel as they are.
+        query = f"?{urllib.parse.urlencode(said, errors='surrogateescape')}" if said else ""
         return self._http.build_request(
             call.method,
-            call.path,
-            params={name: value for name, value in call.params.items() if value is not None} or None,
+            call.path + query,
             content=content,
             headers=headers,
             timeout=httpx.Timeout(60.0, connect=10.0, read=call.read_timeout),
