@@ -6,6 +6,8 @@ from typing import Any
 
 from sandbay.domain.allocation import Booted, Order
 from sandbay.entrypoints.embedded import Embedded
+from sandbay.entrypoints.providers import open_provider
+from sandbay.entrypoints.service import listen
 from sandbay.entrypoints.settings import Settings
 from tests.e2e.installation import Installation
 
@@ -29,12 +31,11 @@ class RiggedProvider:
 
     def create(self, order: Order) -> Booted:
         self._orders[order.frozen.image_name] = order
-        if self.boots is None:
-            booted: Booted = self._real.create(order)
-            return booted
-        other = self._orders[self.boots].frozen
-        swapped = replace(order.frozen, artifacts=other.artifacts, digest=other.digest)
-        return self._real.create(replace(order, frozen=swapped))
+        if self.boots is not None:
+            other = self._orders[self.boots].frozen
+            order = replace(order, frozen=replace(order.frozen, artifacts=other.artifacts, digest=other.digest))
+        booted: Booted = self._real.create(order)
+        return booted
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,17 @@ class InProcess:
     """Serves an `Installation`'s folders from this process instead of `sandbay up`."""
 
     def __init__(self, house: Installation, monkeypatch: Any) -> None:
-        from sandbay.entrypoints import embedded  # noqa: PLC0415 - its real opener is what we wrap
-
-        opened = embedded.open_provider
         rig: list[RiggedProvider] = []
 
         def open_rigged(*arguments: Any) -> Any:
-            rig.append(RiggedProvider(opened(*arguments)))
+            rig.append(RiggedProvider(open_provider(*arguments)))
             return rig[0]
 
-        monkeypatch.setattr(embedded, "open_provider", open_rigged)
+        monkeypatch.setattr("sandbay.entrypoints.embedded.open_provider", open_rigged)
         self._embedded = Embedded(Settings(house.home, house.run, house.port))
         self._embedded.start()
         self._server = self._embedded.http()
-        self._thread = threading.Thread(target=self._server.run)
+        self._thread = threading.Thread(target=self._server.run, args=([listen(house.port)],))
         self._thread.start()
         self.provider = rig[0]
 

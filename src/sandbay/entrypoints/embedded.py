@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import signal
+import socket
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,7 +37,7 @@ from sandbay.domain.ids import NodeId
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters, open_provider
-from sandbay.entrypoints.settings import LOOPBACK, Settings
+from sandbay.entrypoints.settings import Settings
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import Sessions
 
@@ -115,8 +116,6 @@ class Embedded:
         """The HTTP interface, not serving yet."""
         config = uvicorn.Config(
             create_app(self.core),
-            host=LOOPBACK,
-            port=self._settings.port,
             loop="asyncio",
             log_config=None,
             access_log=False,
@@ -124,10 +123,10 @@ class Embedded:
         )
         return uvicorn.Server(config)
 
-    def serve(self) -> None:
-        """Serve HTTP until a signal says to stop."""
+    def serve(self, listener: socket.socket) -> None:
+        """Serve HTTP on a bound socket until a signal says to stop."""
         server = self.http()
-        thread = threading.Thread(target=server.run, name="sandbay-http")
+        thread = threading.Thread(target=server.run, args=([listener],), name="sandbay-http")
         received = _on_signals()
         thread.start()
         while thread.is_alive() and not received:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import httpx
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.entrypoints.lock import InstallationLock
-from sandbay.entrypoints.settings import Settings
+from sandbay.entrypoints.settings import LOOPBACK, Settings
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
@@ -31,6 +32,8 @@ def serve(settings: Settings) -> None:
 
     check_root()
     settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
+    # The port first: whoever sees us hold the lock may believe what answers there.
+    listener = listen(settings.port)
     lock = InstallationLock(settings.lock).take()
     if lock is None:
         raise RefusedError(
@@ -40,10 +43,23 @@ def serve(settings: Settings) -> None:
     embedded = Embedded(settings)
     try:
         embedded.start()
-        embedded.serve()
+        embedded.serve(listener)
     finally:
         embedded.close()
         lock.release()
+
+
+def listen(port: int) -> socket.socket:
+    """The bound socket. Refuses when another program has the port."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        message = f"port {port} of {LOOPBACK} cannot be used ({error.strerror}); choose another one with --port"
+        raise RefusedError(Reason.IN_USE, message, param="port") from error
+    return listener
 
 
 def start_detached(settings: Settings) -> int:
@@ -64,8 +80,9 @@ def start_detached(settings: Settings) -> int:
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             process.wait()
-            details = {"log": _tail(settings.log, start)}
-            raise RefusedError(Reason.HOST_UNFIT, f"sandbay did not start; see {settings.log}", details=details)
+            said = _tail(settings.log, start)
+            message = f"sandbay did not start; {settings.log} ends with: {said[0] if said else 'nothing'}"
+            raise RefusedError(Reason.HOST_UNFIT, message, details={"log": said})
         time.sleep(0.05)
     return process.pid
 
