@@ -58,6 +58,11 @@ def _openapi(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, ROOT / "tools" / "openapi.py", *rest])
 
 
+def _mutants(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.mutants", *rest])
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "setup": _setup,
     "quickstart": _quickstart,
@@ -65,9 +70,10 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "check": _check,
     "lock": _lock,
     "openapi": _openapi,
+    "mutants": _mutants,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "openapi")
+_PASS_ON = ("quickstart", "test", "openapi", "mutants")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,4 +92,6 @@ def _parser() -> argparse.ArgumentParser:
     lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")
     lock.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
     commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)", add_help=False)
+    mutants = "plant faults in the decisions and see whether the tests notice; takes minutes"
+    commands.add_parser("mutants", help=mutants, add_help=False)
     return parser

@@ -1,0 +1,25 @@
+"""The faults of `tests.flow.mutants` can still be planted. Whether each is caught, `./dev mutants` tells."""
+
+import ast
+import pathlib
+from collections import Counter
+
+import pytest
+
+from tests.flow.mutants import FREEZE, MUTANTS, PLACE, PREPARE, READINESS, RESOLVE, RUN, WANT, Mutant
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src" / "sandbay"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.file}: {m.what}")
+def test_it_changes_one_place_into_other_python(mutant: Mutant) -> None:
+    source = (SOURCES / mutant.file).read_text()
+    assert source.count(mutant.old) == 1
+    planted = source.replace(mutant.old, mutant.new)
+    assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(source))
+
+
+def test_every_decision_has_faults_and_no_two_are_the_same() -> None:
+    assert set(Counter(m.file for m in MUTANTS)) == {RESOLVE, FREEZE, PLACE, WANT, PREPARE, RUN, READINESS}
+    assert len({(m.file, m.old, m.new) for m in MUTANTS}) == len(MUTANTS)
+    assert len({(m.file, m.what) for m in MUTANTS}) == len(MUTANTS)
