@@ -1,12 +1,17 @@
 """`sandbay run`: one command in a sandbox of its own, gone afterwards."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sandbay.cli import connect, executing, options
 from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
+
+if TYPE_CHECKING:
+    from sandbay.sdk.admission import Admission
+    from sandbay.sdk.client import Client
+    from sandbay.sdk.commands import Options
 
 
 def run(  # noqa: PLR0913 - a fixed form of the command line
@@ -32,7 +37,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     """
     variables = options.environment(env)
     with connect.project() as client:
-        from sandbay.sdk.commands import Commands, Options
+        from sandbay.sdk.commands import Options
 
         said = Options(
             env=variables,
@@ -44,16 +49,30 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             image_command=True,
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
-        with stoppable():
-            try:
-                with Bar(image, quiet=quiet) as bar:
-                    session = admission.wait(bar.update)
-                commands = Commands(client.transport, session.id)
-                if as_json:
-                    about = {"session": session.id, "image": dict(session.raw["image"])}
-                    code = executing.collect(commands, argv or None, said, about)
-                else:
-                    code = executing.follow(commands, argv or None, said)
-            finally:
-                admission.discard()
+        code = _in_its_own_sandbox(client, admission, Bar(image, quiet=quiet), argv or None, said, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _in_its_own_sandbox(
+    client: "Client",
+    admission: "Admission",
+    bar: Bar,
+    command: executing.Command,
+    said: "Options",
+    *,
+    as_json: bool,
+) -> int:
+    """Admit, run, remove, whatever happens in between."""
+    from sandbay.sdk.commands import Commands
+
+    with stoppable():
+        try:
+            with bar:
+                session = admission.wait(bar.update)
+            commands = Commands(client.transport, session.id)
+            if as_json:
+                about = {"session": session.id, "image": dict(session.raw["image"])}
+                return executing.collect(commands, command, said, about)
+            return executing.follow(commands, command, said)
+        finally:
+            admission.discard()
