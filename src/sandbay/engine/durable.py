@@ -8,10 +8,20 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import sleep
+
+from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 
+DAMAGED: tuple[type[Exception], ...] = (
+    *(ValueError, TypeError, LookupError, AttributeError),
+    *(BaseValidationError, ForbiddenExtraKeysError),
+)
+"""What reading JSON and `canonical.rebuild` raise on bytes that we did not write."""
+
+_TRIES, _PAUSE = 200, 0.02
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -69,18 +79,31 @@ def remove_tree(path: Path) -> None:
     """Remove a folder with all below it; a missing one is fine, and so is a file.
 
     Follows no link, and neither recurses nor holds more than two descriptors however deep the tree is:
-    folders are first moved up beside each other.
+    folders are first moved up beside each other. A process that is being killed may still write to it.
     """
-    with suppress(FileNotFoundError):
-        if not stat.S_ISDIR(path.lstat().st_mode):
-            path.unlink()
-            return
-        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    for _ in range(_TRIES):
         try:
-            _empty(top)
-        finally:
-            os.close(top)
-        path.rmdir()
+            _remove(path)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+        sleep(_PAUSE)
+    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        path.unlink()
+        return
+    top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _empty(top)
+    finally:
+        os.close(top)
+    path.rmdir()
 
 
 def _empty(top: int) -> None:
@@ -93,12 +116,13 @@ def _empty(top: int) -> None:
             with os.scandir(here) as entries:
                 found = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
             for child, is_folder in found:
-                if not is_folder:
-                    os.unlink(child, dir_fd=here)
-                    continue
-                moved = next(fresh)
-                os.rename(child, moved, src_dir_fd=here, dst_dir_fd=top)
-                pending.append(moved)
+                with suppress(FileNotFoundError):
+                    if is_folder:
+                        moved = next(fresh)
+                        os.rename(child, moved, src_dir_fd=here, dst_dir_fd=top)
+                        pending.append(moved)
+                    else:
+                        os.unlink(child, dir_fd=here)
         finally:
             os.close(here)
         if name != b".":

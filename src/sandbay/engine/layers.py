@@ -19,12 +19,10 @@ from enum import StrEnum
 from pathlib import Path
 from time import sleep
 
-from cattrs.errors import BaseValidationError
-
 from sandbay.domain.canonical import plain, rebuild, sha256
 from sandbay.engine import linux
 from sandbay.engine.digest import hex_of
-from sandbay.engine.durable import make_folder, remove_file, remove_tree, room, sync_folder, write_file
+from sandbay.engine.durable import DAMAGED, make_folder, remove_file, remove_tree, room, sync_folder, write_file
 from sandbay.engine.locks import FileLock
 from sandbay.engine.lower import Needs
 from sandbay.engine.media import Compression
@@ -97,7 +95,7 @@ class LayerTrees:
         try:
             data = json.loads(self._record_path(key).read_bytes())
             record = rebuild(LayerRecord, data)
-        except (FileNotFoundError, ValueError, BaseValidationError, TypeError, KeyError):
+        except (FileNotFoundError, *DAMAGED):
             return None
         return record if record.key == key and self.tree(record).is_dir() else None
 
@@ -135,14 +133,15 @@ class LayerTrees:
             self._write(proved, attempt / "record")
         return proved
 
-    def drop_unless(self, needed: Callable[[str], bool]) -> None:
-        """Remove the trees that are not `needed` and that no prepare counts on."""
+    def drop_unless(self, needed: Callable[[], frozenset[str]]) -> None:
+        """Remove the trees whose keys are not `needed` and that no prepare counts on."""
+        kept = needed()
         for path in list(self._records.glob("*.json")):
             key = f"sha256:{path.stem}"
-            if not needed(key):
+            if key not in kept:
                 with FileLock(self._locks / path.stem) as lock:
                     # Asked again: between the question and the lock a prepare may have finished.
-                    if lock.try_own() and not needed(key):
+                    if lock.try_own() and key not in needed():
                         self._drop(key)
 
     def sweep(self) -> None:

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cattrs.errors import BaseValidationError
-
 from sandbay.domain.canonical import canonical, rebuild
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from sandbay.engine.digest import hex_of, read_verified
-from sandbay.engine.durable import make_folder, remove_file, write_file
+from sandbay.engine.durable import DAMAGED, make_folder, remove_file, write_file
 from sandbay.engine.locks import FileLock
 
 
@@ -64,7 +62,7 @@ class Records:
             stored = rebuild(StoredVariant, json.loads(self._path(key).read_bytes()))
         except FileNotFoundError:
             return None
-        except (ValueError, BaseValidationError, TypeError, KeyError):
+        except DAMAGED:
             raise lost("its record is damaged") from None
         if stored.content_key != key:
             raise lost("its record is another's")

@@ -107,7 +107,7 @@ class LayerStore:
         self._drop_orphans()
 
     def _drop_orphans(self) -> None:
-        self._trees.drop_unless(lambda key: key in self._records.layer_keys())
+        self._trees.drop_unless(self._records.layer_keys)
 
     def _fetch(self, variant: Variant) -> ImageDocuments:
         """The variant's documents, by its own digests; what they say has to be what the variant says."""
