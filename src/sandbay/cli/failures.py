@@ -66,6 +66,8 @@ _NEXT = {
     "no_command": "Say what to run after --",
     "no_shell": "Run a program instead of a shell line, after --",
     "timed_out": "Allow it more time: --timeout S",
+    "already_ended": "Start another one: sandbay sessions create --image NAME",
+    "not_running": "See how it is: sandbay sessions get ID",
     "name_taken": "Choose another name.",
     "invalid_api_key": "Check SANDBAY_API_KEY and SANDBAY_ADMIN_KEY, or start here: sandbay up --detach",
     "unreachable": "Start an installation on this machine: sandbay up --detach",

@@ -45,7 +45,9 @@ def create(
     elif quiet:
         render.line(session.id)
     else:
-        render.line(session.id, session.status, session.image.reference, session.image.digest, _decided(session))
+        render.line(
+            session.id, session.status, session.image.reference, session.image.digest, f"decided by {_decided(session)}"
+        )
 
 
 @app.command()
@@ -195,7 +197,7 @@ def _row(session: "Session") -> list[object]:
 
 def _decided(session: "Session") -> str:
     by = session.image.decided_by
-    return f"decided by {by.level}" + (f" {by.subject}" if by.subject else "")
+    return f"{by.level} {by.subject}" if by.subject else by.level
 
 
 def _show(session: "Session") -> None:
@@ -208,7 +210,7 @@ def _show(session: "Session") -> None:
         "reference": image.reference,
         "digest": image.digest,
         "platform": image.platform,
-        "decided": _decided(session),
+        "decided by": _decided(session),
         "network": session.network,
         "waiting for": session.waiting_for,
         "created": session.created_at,
