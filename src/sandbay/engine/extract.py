@@ -108,7 +108,7 @@ class Extractor:
         if not opaque:
             self._white_out(folder, name)
         elif not self._over or folder.view is not None:
-            self._tree.hide_below(folder)
+            self._tree.empty_below(folder)
 
     def _white_out(self, folder: Folder, name: bytes) -> None:
         if self._over and look(folder.view, name) is None:

@@ -46,7 +46,7 @@ class Folder:
         self.view = view
         self.parent = parent
         self.name = name
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.children: dict[bytes, Folder] = {}
         self.mtime_ns = os.fstat(fd).st_mtime_ns
         self.changed = False
@@ -100,6 +100,8 @@ class Tree:
         """Folders in which a whiteout stands."""
         self.copied: set[Key] = set()
         """Files of lower layers that a hard link brought here."""
+        self._emptied: set[Key] = set()
+        """Implied folders that were made opaque."""
 
     def rest(self) -> None:
         """Between entries: keep the number of open folders, and what is remembered, bounded."""
@@ -187,6 +189,8 @@ class Tree:
         if stat.S_ISLNK(there.st_mode):
             return os.readlink(name, dir_fd=at)
         if not stat.S_ISDIR(there.st_mode):
+            if not invent:
+                return None
             path = show((*folder.key, name))
             raise RefusedError(Reason.MALFORMED_LAYER, f"{path} is no folder, and entries stand below it")
         return self.folder(folder, name) if here is not None else self._imply(folder, name, there)
@@ -255,26 +259,51 @@ class Tree:
         folder.changed = True
         return True
 
-    def settle(self) -> None:
-        """Once the whole layer is known: what its own opaque marks cut off from the lower layers.
+    def empty_below(self, folder: Folder) -> None:
+        """What an opaque marker in a folder asks for."""
+        self.hide_below(folder)
+        if (key := folder.key) in self.implied:
+            self.budget.refer(self._emptied, key)
 
-        Implied folders that are cut off depend on nothing below, wherever the mark stood, and so are plain.
-        Whiteouts that are cut off hide nothing, and overlayfs would list them as names with nothing behind.
+    def settle(self) -> None:
+        """Once the whole layer is known: what its own marks cut off from the lower layers.
+
+        Implied folders that are cut off depend on nothing below, wherever the mark stood: they are plain, and
+        where they hold nothing but marks they are not there. Whiteouts that are cut off hide nothing, and
+        overlayfs would list them as names with nothing behind.
         """
-        for key in sorted(self.implied):
-            if key in self.replaced or self._cut_off(key[:-1]):
+        for key in sorted(self.implied, reverse=True):
+            cut_off = self._cut_off(key[:-1])
+            if cut_off or key in self.replaced:
                 self.implied.discard(key)
-                folder = self.at(key)
-                for name in os.listxattr(folder.fd):
-                    if not name.startswith("trusted."):
-                        os.removexattr(folder.fd, name)
-                self._make_plain(folder)
+                self._settle_implied(self.at(key), hides=not cut_off)
             self.rest()
         for key in sorted(self.whitened):
             if self._cut_off(key):
                 self.whitened.discard(key)
                 self._drop_whiteouts(self.at(key))
             self.rest()
+        self.whitened.update(key for key in self._emptied & self.implied if self._is_hollow(self.at(key)))
+
+    def _settle_implied(self, folder: Folder, *, hides: bool) -> None:
+        if folder.parent is not None and self._is_hollow(folder):
+            self.whitened.discard(folder.key)
+            self._drop_whiteouts(folder)
+            folder.let_go()
+            del folder.parent.children[folder.name]
+            os.rmdir(folder.name, dir_fd=folder.parent.fd)
+            folder.parent.changed = True
+            if hides:
+                self.hide_name(folder.parent, folder.name)
+            return
+        for name in os.listxattr(folder.fd):
+            if not name.startswith("trusted."):
+                os.removexattr(folder.fd, name)
+        self._make_plain(folder)
+
+    def _is_hollow(self, folder: Folder) -> bool:
+        """Whether it holds nothing, or nothing but whiteouts."""
+        return all(is_whiteout(os.lstat(name, dir_fd=folder.fd)) for name in os.listdir(folder.fd))
 
     def _cut_off(self, key: Key) -> bool:
         """Whether the lower layers show nothing in this folder."""

@@ -52,7 +52,7 @@ class Unpacked:
     late: tuple[tuple[str, str], ...]
     """(path, target) of hard links to what is not in this layer; they are not in the tree."""
     whiteouts: tuple[str, ...]
-    """Folders in which a whiteout stands."""
+    """Folders in which a whiteout stands, or that hold nothing but an opaque marker."""
 
     @property
     def needs(self) -> Needs:
