@@ -1,7 +1,10 @@
 """What every test may use. The markers are in pyproject.toml."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.support import reasons
 from tests.support.leaks import real_sandboxes_or_skip
 
 pytest.register_assert_rewrite(
@@ -14,3 +17,12 @@ pytest.register_assert_rewrite(
 def real_sandboxes() -> None:
     """Skip, saying what is missing, where this machine cannot run real sandboxes."""
     real_sandboxes_or_skip()
+
+
+@pytest.fixture(autouse=True)
+def _produces_what_it_says(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold `@pytest.mark.produces(Reason.X)` to its word: an answer of the API has named that reason."""
+    reasons.seen.clear()
+    yield
+    missing = [reason for mark in request.node.iter_markers("produces") for reason in mark.args]
+    assert [reason.value for reason in missing if reason.value not in reasons.seen] == []

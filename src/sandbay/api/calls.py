@@ -1,6 +1,7 @@
 """What endpoints are handed: Core, who asks, the page; and threads for those that wait, so that others need not."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Annotated, TypeVar
 import anyio
 import anyio.to_thread
 from fastapi import Depends, FastAPI, Path, Query, Request
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from sandbay.app.core import Actor, Core
@@ -77,16 +79,44 @@ def project_of(actor: Actor) -> ProjectId:
     return actor.project
 
 
-async def waiting(request: Request, call: Callable[[], T]) -> T:
-    """Run a call that may wait, in a thread that no short call needs."""
-    room: Threads = request.app.state.threads
-    return await anyio.to_thread.run_sync(call, limiter=room.waiting)
-
-
 async def until_gone(receive: Receive) -> None:
-    """Return when the client has gone away. The request's body has been read before."""
+    """Return when the client has gone away; what is left of its body is dropped."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def attended(
+    receive: Receive,
+    call: Callable[[threading.Event], T],
+    room: anyio.CapacityLimiter,
+    wake: Callable[[], None] = lambda: None,
+) -> T:
+    """Run a call in a thread of `room`. Its event is set when nobody waits for the answer any more.
+
+    That is when the client goes away (then `ClientDisconnect` is raised) or this server does; `wake` follows.
+    """
+    gone = threading.Event()
+    work = asyncio.ensure_future(anyio.to_thread.run_sync(call, gone, limiter=room))
+    watch = asyncio.ensure_future(until_gone(receive))
+    try:
+        await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        watch.cancel()
+        answered = work.done()
+        if not answered:
+            gone.set()
+            wake()
+    answer = await work
+    if not answered:
+        raise ClientDisconnect
+    return answer
+
+
+async def waiting(request: Request, call: Callable[[threading.Event], T]) -> T:
+    """Run a call that may wait for Core to change, in a thread that no short call needs."""
+    core: Core = request.app.state.core
+    room: Threads = request.app.state.threads
+    return await attended(request.receive, call, room.waiting, core.changed.set)
 
 
 class BodyChunks:

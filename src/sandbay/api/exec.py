@@ -16,11 +16,11 @@ import anyio
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from fastapi import APIRouter, Header, Request, Response
-from starlette.requests import ClientDisconnect
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from sandbay.api import errors
-from sandbay.api.calls import Name, TheActor, TheCore, Threads, project_of, until_gone, waiting
+from sandbay.api.calls import Name, TheActor, TheCore, Threads, attended, project_of, until_gone
 from sandbay.api.documented import RUNNING, bytes_of, refusing
 from sandbay.api.strict import RoomyRoute
 from sandbay.api.wire.commands import ExecIn, ExecOut
@@ -88,7 +88,7 @@ async def post_exec(
         running_allocation(record)
         return record
 
-    run = _runner(core, await waiting(request, look), body)
+    run = _runner(core, await run_in_threadpool(look), body)
     room: Threads = request.app.state.threads
     if MEDIA_TYPE in accept:
         return FrameStream(run, room, request.state.request_id)
@@ -109,33 +109,13 @@ def _code(ended: Exit) -> int | None:
 
 async def _collected(run: Run, room: Threads, receive: Receive) -> ExecOut:
     kept = {stream: Kept() for stream in Stream}
-    cancel = threading.Event()
-    ended: list[Exit | RefusedError] = []
-
-    async def work() -> None:
-        try:
-            call = lambda: run(lambda stream, chunk: kept[stream].add(chunk), cancel)  # noqa: E731
-            ended.append(await anyio.to_thread.run_sync(call, limiter=room.commands))
-        except RefusedError as error:
-            ended.append(error)
-        watch.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        watch = anyio.CancelScope()
-        tasks.start_soon(work)
-        try:
-            with watch:
-                await until_gone(receive)
-        finally:
-            cancel.set()  # the client or this server goes away; after the command's end it means nothing
-    if not watch.cancel_called:
-        raise ClientDisconnect
-    if isinstance(ended[0], RefusedError):
-        raise ended[0]
+    ended = await attended(
+        receive, lambda gone: run(lambda stream, chunk: kept[stream].add(chunk), gone), room.commands
+    )
     out, err = kept[Stream.STDOUT], kept[Stream.STDERR]
     return ExecOut(
-        exit_code=_code(ended[0]),
-        timed_out=ended[0].timed_out,
+        exit_code=_code(ended),
+        timed_out=ended.timed_out,
         stdout=b64encode(out.data).decode(),
         stderr=b64encode(err.data).decode(),
         stdout_bytes=out.size,

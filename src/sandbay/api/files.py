@@ -1,5 +1,6 @@
 """`/v1/sessions/{id}/files`: the files of a running sandbox, streamed in and out."""
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import Annotated, BinaryIO
 from urllib.parse import parse_qsl
@@ -30,9 +31,9 @@ _REFUSALS = refusing(*RUNNING, *_PATHS)
 _WRITE_REFUSALS = refusing(*RUNNING, *_PATHS, *_ROOM)
 
 
-def files_at(core: TheCore, actor: TheActor, session: Name) -> Files:
-    """The files of the Session in the path."""
-    return files_of(core, find_session(core, SessionId(session), project_of(actor)))
+async def files_at(core: TheCore, actor: TheActor, session: Name) -> Callable[[], Files]:
+    """How to reach the files of the Session in the path: when all of the request has been understood."""
+    return lambda: files_of(core, find_session(core, SessionId(session), project_of(actor)))
 
 
 async def path_at(
@@ -48,21 +49,21 @@ async def path_at(
         raise RefusedError(Reason.INVALID_BODY, str(error), param="path") from error
 
 
-TheFiles = Annotated[Files, Depends(files_at)]
+TheFiles = Annotated[Callable[[], Files], Depends(files_at)]
 ThePath = Annotated[str, Depends(path_at)]
 
 
 @router.get("", response_model=FileList, responses=_REFUSALS)
 def get_files(files: TheFiles, path: ThePath, asked: ThePage) -> Response:
     """List a folder."""
-    shown, following = page(files.list(path), asked, cursor)
+    shown, following = page(files().list(path), asked, cursor)
     return AsciiJson(FileList(items=[file_out(entry) for entry in shown], next=following).model_dump())
 
 
 @router.get("/stat", response_model=FileOut, responses=_REFUSALS)
 def get_stat(files: TheFiles, path: ThePath) -> Response:
     """Tell what is at a path; a link at its end is not followed."""
-    return AsciiJson(file_out(files.stat(path)).model_dump())
+    return AsciiJson(file_out(files().stat(path)).model_dump())
 
 
 @router.get(
@@ -72,7 +73,7 @@ def get_stat(files: TheFiles, path: ThePath) -> Response:
 )
 def get_content(files: TheFiles, path: ThePath) -> Response:
     """Read a regular file. An answer that breaks off before its end is not the whole file."""
-    return FileContent(files.read(path))
+    return FileContent(files().read(path))
 
 
 @router.put("/content", status_code=204, responses=_WRITE_REFUSALS, openapi_extra=BYTES_BODY)
@@ -85,25 +86,25 @@ def put_content(
     ] = None,
 ) -> None:
     """Replace a file in one step; missing parents are made."""
-    files.write(path, iter(body), mode)
+    files().write(path, iter(body), mode)
 
 
 @router.post("/folder", status_code=204, responses=_WRITE_REFUSALS)
 def post_folder(files: TheFiles, path: ThePath) -> None:
     """Make a folder and its missing parents; one that is there is fine."""
-    files.make_folder(path)
+    files().make_folder(path)
 
 
 @router.post("/move", status_code=204, responses=_WRITE_REFUSALS)
 def post_move(files: TheFiles, body: MoveIn) -> None:
     """Rename within the sandbox."""
-    files.move(body.source, body.target)
+    files().move(body.source, body.target)
 
 
 @router.delete("", status_code=204, responses=_REFUSALS)
 def delete_files(files: TheFiles, path: ThePath) -> None:
     """Remove a file, a link, or a folder with all below it."""
-    files.remove(path)
+    files().remove(path)
 
 
 class FileContent(Response):

@@ -1,5 +1,6 @@
 """`/v1/sessions`: one sandbox each; `sandbox/sessions/{id}`: the same for administrators."""
 
+import threading
 from dataclasses import replace
 from typing import Annotated
 
@@ -74,9 +75,9 @@ async def post_session(
     The answer comes when it is running, failed or waiting; one that failed to start is answered as it is.
     """
 
-    def admit() -> tuple[SessionOut, bool]:
+    def admit(gone: threading.Event) -> tuple[SessionOut, bool]:
         admitted = admit_session(core, actor, body.asked(), idempotency_key)
-        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait)
+        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait, gone)
         return _shown(core, record), admitted.created
 
     session, created = await waiting(request, admit)
@@ -106,10 +107,10 @@ async def get_session(
 ) -> SessionOut:
     """Show a Session; with `wait`, when its status is no longer `status` or the time is over."""
 
-    def look() -> SessionOut:
+    def look(gone: threading.Event) -> SessionOut:
         record = find_session(core, SessionId(session), project_of(actor))
         if wait:
-            record = wait_while(core, record, frozenset({status or record.session.state}), wait)
+            record = wait_while(core, record, frozenset({status or record.session.state}), wait, gone)
         return _shown(core, record)
 
     return await waiting(request, look)

@@ -5,6 +5,7 @@ at most one pass. Waiting Sessions are placed, expired or failed; nodes are told
 """
 
 from sandbay.app.core import Core
+from sandbay.app.nodes import consequences
 from sandbay.app.place_session import place_waiting, send_start
 from sandbay.app.select import current_deployment
 from sandbay.app.sessions import stop_allocation
@@ -13,9 +14,10 @@ from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import NodeId
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.session import SessionState
-from sandbay.ports.changes import DropUpload
+from sandbay.domain.want import Why
+from sandbay.ports.changes import Conflict, DropUpload
 from sandbay.ports.records import Page
-from sandbay.ports.store import ExpiredUploads, Nodes, OpenAllocations, ReadinessRows, Sessions
+from sandbay.ports.store import ExpiredUploads, Needs, Nodes, OpenAllocations, ReadinessRows, Sessions
 
 _TO_START = frozenset({AllocationState.RESERVED, AllocationState.STARTING})
 _PAGE = 500
@@ -30,9 +32,26 @@ def reconcile(core: Core) -> None:
         if push_wants(core, node.id):
             _tell_allocations(core, node.id)
             _tell_drops(core, node.id)
+    _settle_wishes(core)
     for upload in core.store.read(ExpiredUploads(core.clock.now())):
         core.uploads.remove(upload.id)
         core.store.apply(DropUpload(upload.id))
+
+
+def _settle_wishes(core: Core) -> None:
+    """What a node has proved already, for another image with the same bytes, it will not report again."""
+    cells = {(row.node, row.key): row.readiness for row in core.store.read(ReadinessRows())}
+    for need in core.store.read(Needs()):
+        if need.why is not Why.WISH or need.node is None or (need.node, need.key) not in cells:
+            continue
+        changes = consequences(core, need.node, need.key, cells[need.node, need.key])
+        if not changes:
+            continue
+        try:
+            core.store.apply(*changes)
+        except Conflict:
+            continue  # something moved meanwhile; the next pass looks again
+        core.changed.set()
 
 
 def _tell_allocations(core: Core, node: NodeId) -> None:

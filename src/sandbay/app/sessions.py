@@ -35,14 +35,23 @@ def list_sessions(core: Core, project: ProjectId | None, page: Page) -> Sequence
     return core.store.read(Sessions(project, page=page))
 
 
-def wait_while(core: Core, record: SessionRecord, states: frozenset[SessionState], seconds: float) -> SessionRecord:
-    """Return when the Session is in none of `states`, or as it is after `seconds`."""
+def wait_while(
+    core: Core,
+    record: SessionRecord,
+    states: frozenset[SessionState],
+    seconds: float,
+    gone: threading.Event | None = None,
+) -> SessionRecord:
+    """Return when the Session is in none of `states`, or as it is after `seconds`.
+
+    Whoever waits may go away: setting `gone` and then `core.changed` ends the wait.
+    """
     deadline = core.clock.monotonic() + seconds
     while record.session.state in states:
         seen = core.changed.version
         record = find_session(core, record.session.id, record.session.project)
         left = deadline - core.clock.monotonic()
-        if record.session.state not in states or left <= 0:
+        if record.session.state not in states or left <= 0 or (gone is not None and gone.is_set()):
             break
         core.changed.wait(seen, left)
     return record
