@@ -372,7 +372,6 @@ def test_the_child_is_confined(tmp_path: Path) -> None:
 
 
 def test_a_killed_child_is_a_fault_and_leaves_only_its_folder(tmp_path: Path) -> None:
-    before = Path("/proc/self/mountinfo").read_text()
     (tmp_path / "t").mkdir()
     with Unpacker(tmp_path / "t", Limits()) as unpacker:
         mid_way(unpacker)
@@ -383,7 +382,7 @@ def test_a_killed_child_is_a_fault_and_leaves_only_its_folder(tmp_path: Path) ->
         with pytest.raises(UnpackFaultError, match="-9"):
             unpacker.finish()
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
-    assert Path("/proc/self/mountinfo").read_text() == before
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
 
 
 def test_a_child_that_runs_out_of_something_is_a_fault(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def assemble(
         rootfs.mkdir(mode=PLAIN_MODE, exist_ok=True)
         if lowers:
             _bind_mapped(layers, mounts / _LAYERS, ids)
-        if not any(os.scandir(upper)):
+        if not os.listdir(upper):
             _describe_root(upper, [layers / name for name in lowers], ids)
         _run_in_thread(lambda: _mount_overlay(lowers, mounts / _LAYERS, rootfs, upper, work))
         _check(rootfs, max(len(lowers), 1))
