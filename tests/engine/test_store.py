@@ -4,8 +4,11 @@ import dataclasses
 import gzip
 import json
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -411,3 +414,49 @@ def test_a_full_disk_is_no_space_and_leaves_nothing(tmp_path: Path, layout: Layo
         assert host.count() == NOTHING
     finally:
         linux.umount2(small)
+
+
+PREPARER = """
+import sys
+from pathlib import Path
+from tests.engine.store_support import Host, ignore
+host = Host(Path(sys.argv[1]))
+variant = host.register(Path(sys.argv[2]), sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+host.store.prepare(variant, ignore)
+"""
+
+
+def test_processes_share_one_store(host: Host, layout: Layout, tmp_path: Path) -> None:
+    base = layout.layer([*BASE, *(file(f"many/{number}", os.urandom(100)) for number in range(200))])
+    refs = ["one", "two", "three"]
+    for ref in refs:
+        layout.image([base, [file("which", ref)]], platform=AMD64, ref=ref)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with ExitStack() as running:
+        preparers = [
+            running.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", PREPARER, str(tmp_path), str(layout.path), ref],
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    cwd=Path(__file__).parents[2],
+                )
+            )
+            for ref in refs
+        ]
+        assert [process.stdout and process.stdout.readline() for process in preparers] == [b"ready\n"] * 3
+        for process in preparers:
+            assert process.stdin
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        for process in preparers:
+            process.communicate()
+        assert [process.returncode for process in preparers] == [0, 0, 0]
+    variants = [host.register(layout.path, ref) for ref in refs]
+    assert set(host.store.held()) == {variant.content_key for variant in variants}
+    assert host.count()["l"] == 4
+    assert [host.content(variant, "which") for variant in variants] == [ref.encode() for ref in refs]
+    host.check_whole()

@@ -85,7 +85,7 @@ class Document:
 def read_document(data: bytes, reason: Reason, what: str) -> Document:
     """Parse one JSON object. Refuses with `reason`; the caller has bounded the size."""
     empty = Document({}, reason, what)
-    if _depth(data) > MAX_DEPTH:
+    if _too_deep(data):
         raise empty.fault(f"it is nested deeper than {MAX_DEPTH}")
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
@@ -96,15 +96,16 @@ def read_document(data: bytes, reason: Reason, what: str) -> Document:
     return Document(value, reason, what)
 
 
-def _depth(data: bytes) -> int:
-    """The deepest nesting, found without recursion."""
-    depth = deepest = 0
+def _too_deep(data: bytes) -> bool:
+    """Whether it nests deeper than the bound, found without recursion."""
+    depth = 0
     for token in _TOKENS.finditer(data):
         first = token[0][:1]
         if first != b'"':
             depth += 1 if first in b"[{" else -1
-            deepest = max(deepest, depth)
-    return deepest
+            if depth > MAX_DEPTH:
+                return True
+    return False
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
