@@ -198,6 +198,12 @@ class ExecSuite:
             web.run("pwd", workdir="/etc/which")
         assert web.run("pwd").code == 0
 
+    def test_a_working_folder_that_is_missing_is_made(self, data: Sandbox) -> None:
+        assert data.run("pwd", workdir="/new/deep").lines == ["/new/deep"]
+        assert data.run("pwd", workdir="below").lines == ["/workspace/below"]
+        told = data.harness.provider.files(data.allocation).stat("/new/deep")
+        assert (told.uid, told.gid, told.mode) == (0, 0, 0o755)
+
     def test_the_workspace_belongs_to_the_images_user(self, data: Sandbox) -> None:
         assert data.run("touch", "/workspace/mine").code == 0
         told = data.harness.provider.files(data.allocation).stat("/workspace/mine")

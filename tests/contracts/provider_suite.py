@@ -4,9 +4,12 @@
         @pytest.fixture
         def harness(self) -> Iterator[ProviderHarness]: ...
 
-A harness (`tests.contracts.provider_harness`) gives a provider with fresh state, four small images, and says what it
+A harness (`tests.contracts.provider_harness`) gives a provider with its state, four small images, and says what it
 offers beyond the port. What needs an offer that is missing, or a limit that this machine cannot enforce, is skipped
 by name; everything else runs.
+
+Where state is dear to make, run the halves apart: `StateSuite` needs fresh state for each test, `SandboxSuite` only
+that no allocation is left of the test before.
 """
 
 from tests.contracts.provider_allocations import AllocationsSuite
@@ -16,5 +19,13 @@ from tests.contracts.provider_files import FilesSuite
 from tests.contracts.provider_images import ImagesSuite
 
 
-class ProviderSuite(ImagesSuite, AllocationsSuite, ExecSuite, FilesSuite, ConfinementSuite):
+class StateSuite(ImagesSuite, AllocationsSuite):
+    """What a provider holds and runs, and what becomes of it."""
+
+
+class SandboxSuite(ExecSuite, FilesSuite, ConfinementSuite):
+    """What a running sandbox does and cannot do."""
+
+
+class ProviderSuite(StateSuite, SandboxSuite):
     """All of it."""

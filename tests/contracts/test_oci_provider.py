@@ -4,7 +4,10 @@ import os
 import select
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +17,16 @@ import pytest
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
 from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.domain.allocation import Presence
+from sandbay.domain.canonical import canonical
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.platform import Platform
 from sandbay.domain.release import Variant
 from sandbay.engine.store import LayerStore
 from sandbay.ports.image_source import Wanted
 from sandbay.ports.provider import Provider
-from tests.contracts.provider_harness import GENEROUS, Offer, Variants
-from tests.contracts.provider_suite import ProviderSuite
+from tests.contracts.provider_harness import GENEROUS, Offer, Sandbox, Variants, start
+from tests.contracts.provider_suite import SandboxSuite, StateSuite
 from tests.support.leaks import leftovers
 from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
 from tests.support.tar_entries import Entry, file
@@ -37,6 +42,7 @@ class Images:
     """Verified variants and the blobs that they are made of."""
 
     blobs: FolderBlobs
+    blobs_folder: Path
     variants: Variants
 
 
@@ -64,6 +70,7 @@ def images(real_sandboxes: None, tmp_path_factory: pytest.TempPathFactory) -> Im
     stored.write_bytes(content)
     return Images(
         blobs,
+        folder / "blobs",
         Variants(
             web=variant("web", [system, [which, SCRIPT]], WEB),
             data=variant("data", [system, [file("etc/which", b"data"), SCRIPT]], DATA),
@@ -106,15 +113,18 @@ class OciHarness:
         os.close(handle)
         assert ended
 
-    def end(self) -> None:
-        """Destroy what is left, and look whether the host has forgotten us."""
+    def destroy_all(self) -> None:
         for allocation in self.provider.list_allocations():
             self.provider.destroy(allocation)
+
+    def end(self) -> None:
+        """Destroy what is left, and look whether the host has forgotten us."""
+        self.destroy_all()
         self._opened.close()
         left = leftovers(self.installation, [self.run])
         shutil.rmtree(self.home)
         assert left == {}
-        assert leftovers(self.installation, [self.home, self.run]) == {}
+        assert not self.run.exists()
 
     def _open(self) -> None:
         layers = LayerStore(self.home / "store", self._blobs)
@@ -124,11 +134,60 @@ class OciHarness:
 
 
 @pytest.fixture
-def harness(images: Images) -> Iterator[OciHarness]:
+def fresh(images: Images) -> Iterator[OciHarness]:
     harness = OciHarness(images)
     yield harness
     harness.end()
 
 
-class TestOciProvider(ProviderSuite):
-    pass
+@pytest.fixture(scope="class")
+def shared(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images)
+    yield harness
+    harness.end()
+
+
+class TestState(StateSuite):
+    @pytest.fixture
+    def harness(self, fresh: OciHarness) -> OciHarness:
+        return fresh
+
+
+class TestSandboxes(SandboxSuite):
+    @pytest.fixture
+    def harness(self, shared: OciHarness) -> Iterator[OciHarness]:
+        yield shared
+        shared.destroy_all()
+        assert leftovers(shared.installation, [shared.run]) == {}
+
+
+@pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])
+def test_kill_9_of_the_node_at_any_time_loses_nothing(fresh: OciHarness, images: Images, milliseconds: int) -> None:
+    web = images.variants.web
+    arguments = [str(fresh.home), str(fresh.run), str(images.blobs_folder), fresh.installation]
+    command = [sys.executable, "-m", "tests.support.node_at_work", *arguments, canonical(web).decode()]
+    node = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    try:
+        assert node.stdout is not None
+        assert node.stdout.readline() == b"begun\n"
+        time.sleep(milliseconds / 1000)
+        assert node.poll() is None
+    finally:
+        node.kill()
+        node.communicate()
+
+    fresh.restart()
+    left = list(fresh.provider.list_allocations())
+    assert len(left) <= 1
+    for allocation in left:
+        presence = fresh.provider.presence(allocation)
+        assert presence in (Presence.RUNNING, Presence.EXITED)
+        if presence is Presence.RUNNING:
+            assert Sandbox(fresh, allocation).run("cat", "/etc/which").stdout == b"web"
+    fresh.destroy_all()
+    assert leftovers(fresh.installation, [fresh.run]) == {}
+    sandbox = start(fresh, web)
+    assert sandbox.run("cat", "/etc/which").stdout == b"web"
+    fresh.provider.destroy(sandbox.allocation)
+    fresh.provider.remove(web.content_key)
+    assert list(fresh.provider.held()) == []

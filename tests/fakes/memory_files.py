@@ -85,7 +85,8 @@ class MemoryFiles:
 
     def make_folder(self, path: str) -> None:
         with self.lock:
-            _walk(self.root, _parts(path), path, make=self._new_folder)
+            if _walk(self.root, _parts(path), path, make=self._new_folder).children is None:
+                raise invalid(path, "no folder")
 
     def move(self, source: str, target: str) -> None:
         with self.lock:

@@ -14,6 +14,7 @@ root and agent (1000), and its own content key in /etc/image.
 import contextlib
 import copy
 import itertools
+import posixpath
 import threading
 import time
 from collections import Counter
@@ -227,9 +228,11 @@ class MemoryProvider:
         argv = _said(argv_of(config, command))
         if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
             raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
-        workdir = workdir_of(config, command)
-        if not workdir.startswith("/") or not _is(files, workdir, FileKind.DIRECTORY):
-            raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir")
+        workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
+        try:
+            MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
+        except RefusedError as error:
+            raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
         process = Process(
             argv=argv,
             env=environment(config, user, sandbox.order.env or {}, command.env),
@@ -286,8 +289,6 @@ class MemoryProvider:
         if isinstance(user, User):
             files.uid, files.gid = user.uid, user.gid
         _place(files, WORKSPACE.lstrip("/"), folder(0o755, files.uid, files.gid))
-        if variant.config.workdir.startswith("/"):
-            MemoryFiles(root=files.root, lock=files.lock).make_folder(variant.config.workdir)
         return files
 
 

@@ -27,7 +27,6 @@ def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]
         "processes": _processes(installation, roots),
         "cgroups": sorted(groups),
         "network namespaces": [p.name for p in namespaces.glob("*") if installation in p.name],
-        "folders": [root for root in roots if Path(root).exists()],
     }
     return {kind: things for kind, things in found.items() if things}
 
