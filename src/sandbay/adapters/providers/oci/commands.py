@@ -9,7 +9,7 @@ from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbo
 from sandbay.adapters.providers.oci.programs import NOT_EXECUTABLE, NOT_FOUND, cannot_run
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import open_files
-from sandbay.adapters.providers.oci.starting import ensure_workdir, image_user, start_failed
+from sandbay.adapters.providers.oci.starting import USER_FILES, ensure_workdir, image_user, start_failed
 from sandbay.domain.command import WORKSPACE, Command, argv_of, environment, workdir_of
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
@@ -45,6 +45,7 @@ def run(inside: Inside, command: Command, call: Call) -> Exit:
     argv = argv_of(inside.config, command)
     if isinstance(argv, Refusal):
         raise RefusedError.of(argv)
+    inside.root.refuse_endless(*USER_FILES)
     user = image_user(inside.root, inside.config, command.user)
     env = environment(inside.config, user, inside.env, command.env)
     _refuse_unwritable(argv, env)

@@ -131,6 +131,8 @@ class OciProvider:
         """Start an allocation, or find it running."""
         self._refuse_unenforceable(order)
         with self._alone(order.allocation):
+            if self._folders.is_foreign(order.allocation):
+                raise RefusedError(Reason.IN_USE, "another installation has an allocation of this name here")
             known = self._folders.read(order.allocation)
             if known is not None and self._folders.has_started(order.allocation):
                 if self._pid(order.allocation) is None:

@@ -71,6 +71,18 @@ class SandboxRoot:
         with os.fdopen(fd, "rb") as file:
             return file.read(limit)
 
+    def refuse_endless(self, *paths: str) -> None:
+        """Refuse files that the runtime would read at each start, where reading them would not end or take long."""
+        for path in paths:
+            try:
+                with self.held(path) as handle:
+                    status = os.fstat(handle)
+            except OSError:
+                continue
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _PASSWD_LIMIT:
+                message = f"the sandbox's {path} is no regular file, or larger than {_PASSWD_LIMIT} bytes"
+                raise RefusedError(Reason.START_FAILED, message, details={"path": path, "size": status.st_size})
+
     def make_folders(self, path: str, uid: int, gid: int) -> None:
         """Make a folder and its missing parents, 0755, owned by ids of the sandbox.
 

@@ -25,6 +25,7 @@ from sandbay.engine import rootfs
 START_SECONDS = 60.0
 NOOP_SECONDS = 30.0
 _SEARCHABLE = 0o711
+USER_FILES = ("/etc/passwd", "/etc/group")
 _ROOT = User(0, 0)
 
 
@@ -122,6 +123,7 @@ class Starter:
     ) -> None:
         """Give the workspace to the image's user and make the image's working directory."""
         with SandboxRoot(root, record.base) as inside:
+            inside.refuse_endless(*USER_FILES)
             user = _ROOT if prove_only else image_user(inside, config)
             inside.make_folders(WORKSPACE, 0, 0)
             if config.workdir and not prove_only:
@@ -163,7 +165,8 @@ class Starter:
 def image_user(root: SandboxRoot, config: ImageConfig, spec_of_request: str | None = None) -> User:
     """The request's user, else the image's, by the sandbox's own files. Refuses with `user_not_found`."""
     wanted = spec_of_request or config.user
-    found = find_user(wanted, root.read_small("/etc/passwd"), root.read_small("/etc/group"))
+    passwd, group = (root.read_small(path) for path in USER_FILES)
+    found = find_user(wanted, passwd, group)
     if isinstance(found, Refusal):
         raise RefusedError.of(found)
     return found

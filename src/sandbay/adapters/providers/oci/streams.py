@@ -24,6 +24,7 @@ from sandbay.ports.provider import Emit, Stream
 
 _CHUNK = 65_536
 _LOOK_SECONDS = 0.05
+_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +114,38 @@ def pump(answers: socket.socket, stdout: int, stderr: int, emit: Emit, on_start:
     """Pass output on until the program has ended. Raises what `emit` raises.
 
     Output is read only once the program runs: before that, the runtime's own complaints would be in it.
-    Refuses with `internal` when the reaper dies, since then nobody knows how the program ends.
+    Refuses with `start_failed` when the runtime takes too long, and with `internal` when the reaper dies, since then
+    nobody knows how the program ends.
     """
+    answers.settimeout(_START_SECONDS)
+    try:
+        message = _answer(answers)
+    except TimeoutError:
+        raise RefusedError(Reason.START_FAILED, "the runtime took too long to start the program") from None
+    if "failed" in message:
+        return Ended(None)
+    on_start()
     sources = {stdout: Stream.STDOUT, stderr: Stream.STDERR}
     with selectors.DefaultSelector() as selector:
         selector.register(answers, selectors.EVENT_READ)
+        for fd in sources:
+            selector.register(fd, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is not answers:
-                    if not _pass(key.fd, sources[key.fd], emit):
-                        selector.unregister(key.fd)
-                    continue
-                answer = answers.recv(4096)
-                if not answer:
-                    raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
-                message = json.loads(answer)
-                if "failed" in message:
-                    return Ended(None)
-                if "ended" in message:
+                if key.fileobj is answers:
                     for fd, stream in sources.items():
                         _drain(fd, stream, emit)
-                    return Ended(message["ended"])
-                on_start()
-                for fd in sources:
-                    selector.register(fd, selectors.EVENT_READ)
+                    return Ended(_answer(answers)["ended"])
+                if not _pass(key.fd, sources[key.fd], emit):
+                    selector.unregister(key.fd)
+
+
+def _answer(answers: socket.socket) -> dict[str, int]:
+    data = answers.recv(4096)
+    if not data:
+        raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
+    message: dict[str, int] = json.loads(data)
+    return message
 
 
 def _pass(fd: int, stream: Stream, emit: Emit) -> bool:
