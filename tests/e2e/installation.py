@@ -1,20 +1,24 @@
 """A real installation of its own for tests: `sandbay up` as a process, driven by the command line."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.support.leaks import leftovers
 from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
 from tests.support.tar_entries import Entry, file
 
@@ -91,6 +95,23 @@ class Installation:
         os.kill(pid, signal.SIGKILL)
         subprocess.run(["tail", "--pid", str(pid), "-f", "/dev/null"], check=True, timeout=30)
 
+    def end_process(self, pid: int) -> None:
+        """Kill the first process of a sandbox from outside, as the kernel's memory killer would."""
+        os.kill(pid, signal.SIGKILL)
+        subprocess.run(["tail", "--pid", str(pid), "-f", "/dev/null"], check=True, timeout=30)
+
+    def sql(self, statement: str, *values: str) -> None:
+        """Change a row behind the product's back; the process must not be running."""
+        with contextlib.closing(sqlite3.connect(self.home / "sandbay.db")) as database, database:
+            database.execute(statement, values)
+
+    def eventually(self, what: Callable[[], bool], *, within: float = 30) -> None:
+        """Wait until it is true; the bound only says that it must end."""
+        deadline = time.monotonic() + within
+        while not what():
+            assert time.monotonic() < deadline, "it did not come to that in time"
+            time.sleep(0.1)
+
     def image(
         self, name: str, *extra: Entry, config: Mapping[str, Any] | None = None, platform: str = HOST_PLATFORM
     ) -> Path:
@@ -111,10 +132,21 @@ class Installation:
         body = {"runtime_image_id": reference}
         httpx.patch(f"{context['url']}/v1/project", json=body, headers=headers).raise_for_status()
 
+    @property
+    def label(self) -> str:
+        """What everything of it carries on this host."""
+        identity: dict[str, str] = json.loads((self.home / "identity.json").read_text())
+        return identity["installation"]
+
+    def left(self) -> dict[str, list[str]]:
+        """What the host shows of it, by kind."""
+        return leftovers(self.label, [self.home, self.run])
+
     def close(self) -> None:
-        """Stop it and remove every file."""
+        """Stop it, see that nothing of it is left, and remove every file."""
         try:
-            self.cli("down")
+            done = self.cli("down")
+            assert (done.code, self.left()) == (0, {}), done
         finally:
             shutil.rmtree(self.root)
 

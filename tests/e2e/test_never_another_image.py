@@ -10,6 +10,8 @@ from tests.e2e.rigged import Rigged
 from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
 from tests.support.tar_entries import file
 
+pytestmark = pytest.mark.real
+
 FOREIGN = "linux/arm64" if HOST_PLATFORM == "linux/amd64" else "linux/amd64"
 WHICH = ("--", "cat", "/which")
 

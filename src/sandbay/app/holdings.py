@@ -118,5 +118,5 @@ def _evict(core: Core, actor: Actor, entry: ImageEntry, holding: Holding, requir
         return Eviction(holding, f"a Session needs it: {conflict.current}")
     core.changed.set()
     if push_wants(core, node):
-        core.link.reach(node).drop(key)
+        core.link.reach(node).drop(key, holding.readiness.attempt)
     return Eviction(holding, None)

@@ -67,4 +67,4 @@ def _tell_allocations(core: Core, node: NodeId) -> None:
 def _tell_drops(core: Core, node: NodeId) -> None:
     for row in core.store.read(ReadinessRows()):
         if row.node == node and row.readiness.state is ReadinessState.EVICTING:
-            core.link.reach(node).drop(row.key)
+            core.link.reach(node).drop(row.key, row.readiness.attempt)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…")]
+_GONE_WITHIN = 30
 _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 
 
@@ -146,9 +147,9 @@ def rm(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """End Sessions. One that has ended already is fine."""
+    """End Sessions and wait until they are gone. One that has ended already is fine."""
     with connect.project() as client:
-        _for_each(session_ids, client.sessions.delete)
+        _for_each(session_ids, lambda session: client.sessions.delete(session, wait=_GONE_WITHIN))
     if as_json:
         render.document({"removed": session_ids})
     elif not quiet:
@@ -156,7 +157,7 @@ def rm(
             render.line(session_id)
 
 
-def _for_each(session_ids: list[str], act: Callable[[str], None]) -> None:
+def _for_each(session_ids: list[str], act: Callable[[str], object]) -> None:
     """Act on all of them, then raise the first error, with the ids of all that failed in its details."""
     from sandbay.sdk.errors import SandbayError
 

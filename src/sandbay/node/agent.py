@@ -77,9 +77,9 @@ class Agent:
         """Prepare a failed variant again."""
         self._images.retry(key)
 
-    def drop(self, key: ContentKey) -> None:
+    def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant to remove it."""
-        self._images.drop(key)
+        self._images.drop(key, attempt)
 
     def start_allocation(self, order: Order) -> None:
         """Run an allocation."""

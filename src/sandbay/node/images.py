@@ -72,10 +72,10 @@ class ImageKeeper:
             self._move(key, ReadinessEvent.RETRY)
             self.step()
 
-    def drop(self, key: ContentKey) -> None:
+    def drop(self, key: ContentKey, attempt: int) -> None:
         """Core's grant. Where it does not apply Core is told what is here, so that both agree again."""
         with self._lock:
-            moved = self._move(key, ReadinessEvent.DROP)
+            moved = self._move(key, ReadinessEvent.DROP, attempt)
             if not moved and self._held.get(key, Readiness()).state is not ReadinessState.EVICTING:
                 self._tell(key)
 

@@ -77,8 +77,8 @@ class NodeCommands(Protocol):
     def retry(self, key: ContentKey) -> None:
         """Prepare a failed variant again, now."""
 
-    def drop(self, key: ContentKey) -> None:
-        """The grant that ends a pin: remove it if it is still unwanted."""
+    def drop(self, key: ContentKey, attempt: int) -> None:
+        """The grant that ends a pin: remove what this attempt brought, if it is still unwanted."""
 
     def start_allocation(self, order: Order) -> None:
         """Run an allocation. Repeating it is harmless."""

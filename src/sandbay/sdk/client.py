@@ -66,9 +66,14 @@ class Sessions:
         """One Session. Raises `UnknownReferenceError` (not_found)."""
         return Session.of(self._transport.send(Call("GET", f"/v1/sessions/{segment(session)}")))
 
-    def delete(self, session: str) -> None:
-        """End a Session; one that has ended is fine."""
-        self._transport.send(Call("DELETE", f"/v1/sessions/{segment(session)}"))
+    def delete(self, session: str, *, wait: int = 0) -> Session:
+        """End a Session; one that has ended is fine. Waits up to `wait` seconds (30 at most) until all of it is gone."""
+        path = f"/v1/sessions/{segment(session)}"
+        ending = Session.of(self._transport.send(Call("DELETE", path)))
+        if not wait or ending.status != "ending":
+            return ending
+        look = Call("GET", path, params={"wait": wait, "status": ending.status}, read_timeout=wait + 30.0)
+        return Session.of(self._transport.send(look))
 
 
 class Client:
