@@ -292,7 +292,7 @@ def test_a_sessions_life(environ: Point, sandbay: Sandbay) -> None:
         assert sandbay("sessions", "exec", SESSION, "--shell", "echo hi").out == "hi"
         assert server.asked[-1].json == {"shell": "echo hi"}
         assert sandbay("sessions", "rm", SESSION).out == f"{SESSION}\n"
-        assert server.asked[-1].what == DELETE
+        assert [asked.what for asked in server.asked[-2:]] == [DELETE, f"GET {one}"], "it waits until it is gone"
 
 
 def test_get_without_an_administrator_key(environ: Point, sandbay: Sandbay, monkeypatch: pytest.MonkeyPatch) -> None:

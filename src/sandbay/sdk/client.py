@@ -67,7 +67,7 @@ class Sessions:
         return Session.of(self._transport.send(Call("GET", f"/v1/sessions/{segment(session)}")))
 
     def delete(self, session: str, *, wait: int = 0) -> Session:
-        """End a Session; one that has ended is fine. Waits up to `wait` seconds (30 at most) until all of it is gone."""
+        """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""
         path = f"/v1/sessions/{segment(session)}"
         ending = Session.of(self._transport.send(Call("DELETE", path)))
         if not wait or ending.status != "ending":
