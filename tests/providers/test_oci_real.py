@@ -42,6 +42,7 @@ def here(images: Images) -> Iterator[Installation]:
 
 def _node(here: Installation, step: str) -> None:
     """A node of its own process lives until `step`, and dies by kill -9."""
+    here.provider.close()
     command = [sys.executable, "-m", "tests.providers.real_oci", str(here.images.folder), str(here.home), step]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": "src"}, check=False)
     assert done.returncode == -signal.SIGKILL
@@ -51,7 +52,6 @@ def _node(here: Installation, step: str) -> None:
 def test_after_kill_9_at_any_step_everything_is_found_and_freed(here: Installation, step: str) -> None:
     here.images.plain()
     _node(here, step)
-    here.provider.close()
     here.provider = here.opened()
     listed = list(here.provider.list_allocations())
     assert listed == ([] if step in ("before-record", "destroy-done") else [ORDER])
@@ -105,6 +105,7 @@ def test_what_lost_its_record_is_still_listed_and_freed(here: Installation) -> N
 def test_what_carries_another_label_is_not_touched(here: Installation) -> None:
     variant = here.images.plain()
     allocation = here.start(variant)
+    here.provider.close()
     stranger = Installation(here.images, home=here.home)
     stranger.provider.close()
     stranger.label = here.label + "x"
@@ -113,8 +114,26 @@ def test_what_carries_another_label_is_not_touched(here: Installation) -> None:
     stranger.provider.destroy(allocation)
     with refused(Reason.IN_USE):
         stranger.provider.create(order_for(variant, allocation=allocation))
-    assert here.run(allocation, "cat /etc/which").stdout == b"plain"
     stranger.provider.close()
+    assert here.run(allocation, "cat /etc/which").stdout == b"plain"
+
+
+def test_a_second_process_looks_and_changes_nothing(here: Installation) -> None:
+    variant = here.images.plain()
+    allocation = here.start(variant)
+    waiting = threading.Thread(target=here.run, args=(allocation, "sleep 4406"))
+    waiting.start()
+    while "sleep 4406" not in here.processes(allocation):
+        time.sleep(0.01)
+    second = here.opened()
+    assert [finding for finding in second.check() if not finding.ok] == []
+    assert list(second.list_allocations()) == [allocation]
+    with refused(Reason.HOST_UNFIT):
+        second.create(order_for(variant))
+    second.close()
+    assert here.processes(allocation) == ["sleep 4406"]
+    here.provider.destroy(allocation)
+    waiting.join()
 
 
 @pytest.mark.parametrize(
@@ -311,6 +330,7 @@ def test_v1_alone_with_a_cgroup2_mount_of_our_own(images: Images, here: Installa
     if layout.layout is not Layout.HYBRID:
         pytest.skip(f"this machine's control groups are {layout.layout}; only hybrid can be made to look like v1")
     images.plain()
+    here.provider.close()
     hidden = f'umount -l {layout.members} && exec "$@"'
     inner = [sys.executable, "-m", "tests.providers.legacy_oci", str(images.folder), str(here.home)]
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", hidden, "sh", *inner]

@@ -4,6 +4,7 @@
 in between, whatever exists of an allocation is listed and can be freed. All folders 0700, owned by root.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -41,12 +42,35 @@ class AllocationFolders:
     """The folders of one installation below `root`; what carries another installation's label is never touched."""
 
     def __init__(self, root: Path, installation: str) -> None:
-        """Make the root, and drop records that were never completed."""
+        """Make the root where it is new."""
         self._root = root
         self._installation = installation
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in root.glob(".new-*"):
+        self._owned = -1
+
+    def own(self) -> bool | None:
+        """Try to be the one process that makes and ends allocations here; it stays so until `close` or its end.
+
+        True when it has just become that, False when it was before, None while another process is.
+        """
+        if self._owned >= 0:
+            return False
+        fd = os.open(self._root / ".owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        self._owned = fd
+        for left in self._root.glob(".new-*"):
             shutil.rmtree(left, ignore_errors=True)
+        return True
+
+    def close(self) -> None:
+        """Let another process own the folders."""
+        if self._owned >= 0:
+            os.close(self._owned)
+        self._owned = -1
 
     def folder(self, allocation: str) -> Path:
         """Its folder. Raises `ValueError` for what cannot be a folder's name."""

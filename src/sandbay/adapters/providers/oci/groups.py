@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from sandbay.adapters.providers.oci.cgroups import Cgroups, below
+from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, below
 from sandbay.engine import linux
 
 _GONE_SECONDS = 10.0
@@ -24,7 +24,9 @@ class Groups:
         self.members = below(cgroups.members, group)
 
     def make(self) -> None:
-        """Make the cgroup2 folder, and the mount below it where it is ours; the runtime makes the ones for limits."""
+        """Make the cgroup2 folder, and its mount where that is ours. The runtime makes what it manages itself."""
+        if self._cgroups.layout is Layout.UNIFIED:
+            return
         if self._cgroups.own_mount and not (self._cgroups.members / "cgroup.procs").exists():
             self._cgroups.members.mkdir(exist_ok=True)
             linux.mount("cgroup2", self._cgroups.members, "cgroup2", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)

@@ -64,7 +64,7 @@ class OciProvider:
     def __init__(
         self, home: Path, run: Path, layers: LayerStore, installation: str, settings: OciSettings | None = None
     ) -> None:
-        """Look at the host and at what an earlier process left: commands nobody waits for any more are ended."""
+        """Look at the host. The first process on these folders ends commands that nobody waits for any more."""
         self._installation = installation
         self._owner = f"{installation} {home}"
         self._run = run
@@ -88,7 +88,7 @@ class OciProvider:
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._busy: set[str] = set()
         self._images: dict[str, HeldImage] = {}
-        self._adopt()
+        self._own()
 
     @property
     def declaration(self) -> Declaration:
@@ -103,7 +103,9 @@ class OciProvider:
     def close(self) -> None:
         """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""
         self._reaping.close()
-        self._freer.tidy()
+        if self._own():
+            self._freer.tidy()
+        self._folders.close()
 
     def check(self) -> Sequence[Finding]:
         """One finding per thing that sandboxes need here."""
@@ -117,6 +119,7 @@ class OciProvider:
         """Start a real sandbox from the variant and destroy it."""
         key = variant.content_key
         name = _PROBE + key.removeprefix("sha256:")[:20]
+        self._require_own()
         with self._alone(name):
             self._freer.free(self._places(name))
             record, image = self._claim(name, "probe", key, SandboxSize(), {})
@@ -130,6 +133,7 @@ class OciProvider:
     def create(self, order: Order) -> Booted:
         """Start an allocation, or find it running."""
         self._refuse_unenforceable(order)
+        self._require_own()
         with self._alone(order.allocation):
             if self._folders.is_foreign(order.allocation):
                 raise RefusedError(Reason.IN_USE, "another installation has an allocation of this name here")
@@ -222,6 +226,17 @@ class OciProvider:
             if users:
                 raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
             self._layers.remove(key)
+
+    def _own(self) -> bool:
+        """Whether these folders are this process's; when they become it, what an earlier one left is seen to."""
+        became = self._folders.own()
+        if became:
+            self._adopt()
+        return became is not None
+
+    def _require_own(self) -> None:
+        if not self._own():
+            raise RefusedError(Reason.HOST_UNFIT, "another process runs sandboxes in this folder")
 
     def _adopt(self) -> None:
         for record in self._folders.all():
