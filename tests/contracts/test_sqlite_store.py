@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sandbay.adapters.store.rows import AlteredError
 from sandbay.adapters.store.sqlite import SqliteStore
 from sandbay.domain.ids import ProjectId, SessionId, UploadId
-from sandbay.ports.changes import AddAudit, AddImage, AddProject
+from sandbay.ports.changes import AddAudit, AddImage, AddProject, ConflictKind
 from sandbay.ports.store import Audit, Images, OpenAllocations, ProjectOf, Projects, SessionOf, Sessions, UploadOf
 from tests.contracts.store_files import new_database
 from tests.contracts.store_suite import StoreSuite
@@ -27,6 +27,7 @@ from tests.contracts.store_things import (
     image,
     install,
     project,
+    refuses,
     reserved,
 )
 
@@ -138,4 +139,18 @@ def test_a_frozen_release_that_was_altered_in_the_file_is_no_answer(tmp_path: Pa
             store.read(query)
     store.apply(AddAudit(entry("noticed")))
     assert len(store.read(Images())) == 1
+    store.close()
+
+
+def test_ready_without_a_pin_is_no_place(tmp_path: Path) -> None:
+    """The port writes both together; a Core of another version, or a hand, need not."""
+    path = new_database(tmp_path / "store.db")
+    store = SqliteStore(path)
+    install(store)
+    store.apply(admitted())
+    raw = sqlite3.connect(path)
+    raw.execute("DELETE FROM pins")
+    raw.commit()
+    raw.close()
+    refuses(store, reserved(), ConflictKind.STALE, "unpinned")
     store.close()
