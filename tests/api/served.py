@@ -1,6 +1,8 @@
 """A whole installation behind real HTTP on loopback: SQLite, the in-memory provider, uvicorn in a thread."""
 
+import io
 import socket
+import tarfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,14 @@ class Served:
         upload_id: str = answered(self.admin.post(f"{CORE}/sandbox/uploads", content=data), 201)["id"]
         return upload_id
 
+    def upload_layout(self, layout: Path) -> str:
+        """The id of an uploaded layout folder."""
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for path in sorted(layout.iterdir()):
+                tar.add(path, arcname=path.name)
+        return self.upload_bytes(out.getvalue())
+
     def register(self, name: str, content: str, **asked: Any) -> Json:
         """A release of an image, which is made when it is new. It is pending."""
         made = self.admin.post(IMAGES, json={"name": name})
@@ -74,7 +84,10 @@ class Served:
 
     def session(self, **asked: Any) -> Json:
         """A running Session."""
-        session = answered(self.project.post(SESSIONS, json={"wait_seconds": 60, **asked}), 201)
+        return self.until_running(answered(self.project.post(SESSIONS, json={"wait_seconds": 60, **asked}), 201))
+
+    def until_running(self, session: Json) -> Json:
+        """Wait for a Session that waits."""
         while session["status"] in ("waiting", "starting"):
             poll = {"wait": 30, "status": session["status"]}
             session = answered(self.project.get(f"{SESSIONS}/{session['id']}", params=poll))

@@ -123,7 +123,7 @@ def test_channels_and_states(served: Served) -> None:
     assert [it["name"] for it in answered(served.project.get(f"{V1}/images"))["items"]] == ["web"]
 
 
-@pytest.mark.produces(Reason.RELEASE_PENDING, Reason.RELEASE_REJECTED, Reason.MALFORMED_LAYER)
+@pytest.mark.produces(Reason.RELEASE_PENDING, Reason.RELEASE_REJECTED)
 def test_what_is_not_proved_cannot_be_had(served: Served) -> None:
     served.image("web")
     with served.world.node.knobs.holding_prepare():
