@@ -96,6 +96,10 @@ class OciHarness:
         self._blobs = images.blobs
         self._open()
 
+    def stop(self) -> None:
+        """Let a node of another process work on the same folders."""
+        self._opened.close()
+
     def restart(self) -> None:
         self._opened.close()
         self._open()
@@ -166,6 +170,7 @@ def test_kill_9_of_the_node_at_any_time_loses_nothing(fresh: OciHarness, images:
     web = images.variants.web
     arguments = [str(fresh.home), str(fresh.run), str(images.blobs_folder), fresh.installation]
     command = [sys.executable, "-m", "tests.support.node_at_work", *arguments, canonical(web).decode()]
+    fresh.stop()
     node = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     try:
         assert node.stdout is not None

@@ -53,7 +53,7 @@ class AllocationFolders:
 
         True when it has just become that, False when it was before, None while another process is.
         """
-        if self._owned >= 0:
+        if self.owned:
             return False
         fd = os.open(self._root / ".owner", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -66,9 +66,14 @@ class AllocationFolders:
             shutil.rmtree(left, ignore_errors=True)
         return True
 
+    @property
+    def owned(self) -> bool:
+        """Whether this object has them."""
+        return self._owned >= 0
+
     def close(self) -> None:
         """Let another process own the folders."""
-        if self._owned >= 0:
+        if self.owned:
             os.close(self._owned)
         self._owned = -1
 

@@ -103,7 +103,7 @@ class OciProvider:
     def close(self) -> None:
         """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""
         self._reaping.close()
-        if self._own():
+        if self._folders.owned:
             self._freer.tidy()
         self._folders.close()
 
