@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from sandbay.domain.errors import Refusal
-from sandbay.engine import linux
+from sandbay.engine import linux, metadata
 from sandbay.engine.limits import Limits
 from sandbay.engine.unpack import Unpacked, Unpacker, UnpackFaultError
+from sandbay.engine.unpack_child import verdict
 from tests.support.canary import PATH as CANARY
 from tests.support.canary import canary
 from tests.support.tar_entries import Entry, device, file, folder, hardlink, opaque, symlink, tar, whiteout
@@ -306,6 +308,30 @@ def test_a_full_disk_is_not_the_images_fault(tmp_path: Path) -> None:
         linux.umount2(disk)
     assert isinstance(outcome, Refusal)
     assert outcome.reason == "no_space"
+
+
+@pytest.mark.parametrize("capability", ["mknod", "sys_admin", "setfcap"])
+def test_a_host_that_lacks_what_it_takes_is_unfit_and_the_image_is_not_judged(tmp_path: Path, capability: str) -> None:
+    script = (
+        "import pathlib, sys; from tests.support.unpacking import unpack;"
+        "from tests.support.tar_entries import file, tar;"
+        "print(unpack(pathlib.Path(sys.argv[1]), tar([file('../a')])).reason)"
+    )
+    command = ["setpriv", f"--bounding-set=-{capability}", sys.executable, "-c", script, str(tmp_path / "t")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.stdout.strip() == "host_unfit"
+
+
+def test_a_host_without_device_nodes_is_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "mknod", refuse)
+    folder_ = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    refusal = verdict(lambda: metadata.whiteout(folder_, b"w"))
+    os.close(folder_)
+    assert refusal is not None
+    assert refusal.reason == "host_unfit"
 
 
 def peak(pid: int) -> int:

@@ -194,8 +194,8 @@ def is_honest(layer: Sequence[Entry], below: dict[str, Seen]) -> bool:
     return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.lists(ENTRIES, max_size=7, unique_by=path_of), min_size=1, max_size=4))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.lists(ENTRIES, max_size=7, unique_by=path_of), min_size=1, max_size=3))
 def test_any_stack_is_the_layers_one_after_another(layers: list[list[Entry]]) -> None:
     model = Model()
     with tempfile.TemporaryDirectory() as place:

@@ -11,9 +11,8 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any
 
 from sandbay.domain.errors import Refusal, RefusedError
@@ -64,27 +63,34 @@ def main() -> None:
     try:
         told = _unpack(Order.from_json(sys.argv[1]))
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
-        told = {"fault": f"{error!r} at {' > '.join(_places(error.__traceback__))}"}
+        told = {"fault": f"{error!r} at {_places_of(error)}"}
     answer = json.dumps(told).encode()
     while answer:
         answer = answer[os.write(1, answer) :]
 
 
-def _places(trace: TracebackType | None) -> Iterator[str]:
+def _places_of(error: BaseException) -> str:
+    """Where it came from, without the traceback module."""
+    places, trace = [], error.__traceback__
     while trace is not None:
-        yield f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"
+        places.append(f"{trace.tb_frame.f_code.co_name}:{trace.tb_lineno}")
         trace = trace.tb_next
+    return " > ".join(places)
 
 
 def _unpack(order: Order) -> dict[str, Any]:
-    root, view = confine(order)
+    try:
+        root, view = confine(order)
+    except PermissionError as error:
+        why = f"this host does not let an unpacker be confined ({_places_of(error)}: {error.strerror})"
+        return _told(Refusal(Reason.HOST_UNFIT, why))
     budget = Budget(order.limits)
     tree = Tree(root, budget, view)
     reader = TarReader(lambda buffer: os.readv(0, [buffer]), order.limits)
     extractor = Extractor(reader, tree, budget, over=order.lowers is not None)
     refusal = verdict(extractor.run)
     if refusal is not None:
-        return {"refusal": {"reason": refusal.reason, "message": refusal.message, "details": dict(refusal.details)}}
+        return _told(refusal)
     return {
         "unpacked": {
             "entries": budget.entries,
@@ -94,6 +100,10 @@ def _unpack(order: Order) -> dict[str, Any]:
             "whiteouts": _texts(b"/".join(key) for key in tree.whitened),
         }
     }
+
+
+def _told(refusal: Refusal) -> dict[str, Any]:
+    return {"refusal": {"reason": refusal.reason, "message": refusal.message, "details": dict(refusal.details)}}
 
 
 def _texts(paths: Iterable[bytes]) -> list[str]:
