@@ -96,7 +96,7 @@ def _judge(baseline: pathlib.Path, folder: pathlib.Path, mutant: Mutant) -> tupl
         return False, "SURVIVED"
     if done.returncode != _FAILED:
         return False, f"the tests did not run:\n{done.stdout}{done.stderr}"
-    first = re.search(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
+    first = re.search(r"^FAILED (.+?)(?: - |$)", done.stdout, re.MULTILINE)
     return True, first[1] if first else "?"
 
 
