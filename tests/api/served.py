@@ -1,6 +1,7 @@
 """A whole installation behind real HTTP on loopback: SQLite, the in-memory provider, uvicorn in a thread."""
 
 import io
+import json
 import socket
 import tarfile
 import threading
@@ -10,11 +11,12 @@ from typing import Any
 import httpx
 import uvicorn
 
+from sandbay.api.contract import openapi
 from sandbay.api.server import create_app
 from sandbay.app.core import Core, Settings
 from sandbay.app.installation import local_keys
 from tests.app.world import Running, World, archive, eventually
-from tests.support.reasons import Watched
+from tests.support.reasons import App, Message, Watched
 
 CORE, V1 = "/core/v1", "/v1"
 IMAGES, SESSIONS = CORE + "/sandbox/images", V1 + "/sessions"
@@ -28,8 +30,9 @@ class Served:
         self.root = root
         self.world = World(root / "world", settings)
         self.running: Running = self.world.born().start()
+        self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)
-        self._server, self._thread, self.address = _serve(self.core)
+        self._server, self._thread, self.address = _serve(self.core, self.surprises)
         self._clients: list[httpx.Client] = []
         self.admin, self.project, self.nobody = (self.client(key) for key in (self.admin_key, self.project_key, None))
 
@@ -110,11 +113,43 @@ class Served:
         self._server.should_exit = True
         self._thread.join()
         self.world.close()
+        assert self.surprises == set(), "these refusals are not in openapi/"
 
 
-def _serve(core: Core) -> tuple[uvicorn.Server, threading.Thread, str]:
+class Documented:
+    """Notes every refusal that the committed contract does not tell of."""
+
+    def __init__(self, app: App, surprises: set[str]) -> None:
+        self._app, self._surprises = app, surprises
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        status = 0
+
+        async def comparing(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            endpoint = scope.get("endpoint")
+            answers = endpoint is not None and status != 405  # no operation answers that
+            if message["type"] == "http.response.body" and status >= 400 and answers:
+                code = json.loads(message["body"])["error"]["code"]
+                told = _CONTRACT[endpoint.__name__]["responses"].get(str(status), {})
+                if f"`{code}`" not in told.get("description", ""):
+                    self._surprises.add(f"{endpoint.__name__}: {status} {code}")
+            await send(message)
+
+        await self._app(scope, receive, comparing)
+
+
+_CONTRACT: Json = {
+    operation["operationId"]: operation
+    for operations in openapi()["paths"].values()
+    for operation in operations.values()
+}
+
+
+def _serve(core: Core, surprises: set[str]) -> tuple[uvicorn.Server, threading.Thread, str]:
     sock = socket.create_server(("127.0.0.1", 0))
-    app = Watched(create_app(core))
+    app = Watched(Documented(create_app(core), surprises))
     config = uvicorn.Config(app, loop="asyncio", lifespan="on", log_config=None, access_log=False)
     config.timeout_graceful_shutdown = 5
     server = uvicorn.Server(config)
