@@ -145,10 +145,18 @@ class Installation:
     def close(self) -> None:
         """Stop it, see that nothing of it is left, and remove every file."""
         try:
-            done = self.cli("down")
-            assert (done.code, self.left()) == (0, {}), done
+            if self.home.exists():
+                done = self.cli("down")
+                assert (done.code, self.left()) == (0, {}), done
         finally:
+            self._end()
             shutil.rmtree(self.root)
+
+    def _end(self) -> None:
+        """A test that failed midway leaves no process behind either."""
+        with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            if str(self.home).encode() in Path(f"/proc/{self.pid}/environ").read_bytes():
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def _free_port() -> int:
