@@ -3,6 +3,7 @@
 import ast
 import pathlib
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -11,12 +12,17 @@ from tests.flow.mutants import FREEZE, MUTANTS, PLACE, PREPARE, READINESS, RESOL
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src" / "sandbay"
 
 
+@cache
+def _source(file: str) -> tuple[str, str]:
+    text = (SOURCES / file).read_text()
+    return text, ast.dump(ast.parse(text))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.file}: {m.what}")
 def test_it_changes_one_place_into_other_python(mutant: Mutant) -> None:
-    source = (SOURCES / mutant.file).read_text()
+    source, meaning = _source(mutant.file)
     assert source.count(mutant.old) == 1
-    planted = source.replace(mutant.old, mutant.new)
-    assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(source))
+    assert ast.dump(ast.parse(source.replace(mutant.old, mutant.new))) != meaning
 
 
 def test_every_decision_has_faults_and_no_two_are_the_same() -> None:

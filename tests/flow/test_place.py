@@ -79,7 +79,7 @@ def placed(fleet: list[NodeView], *pools: Pool, session: SessionId = SESSION) ->
 
 
 def unplaced(fleet: list[NodeView], *pools: Pool) -> Unplaced:
-    outcome = place(FROZEN, SIZE, pools or (MAIN,), fleet, SESSION)
+    outcome = place(FROZEN, SIZE, iter(pools or (MAIN,)), iter(fleet), SESSION)
     assert isinstance(outcome, Unplaced)
     return outcome
 
@@ -377,7 +377,7 @@ def _view(dice: Random, number: int) -> NodeView:
 
 
 SEEDS, NODES = st.integers(0, 10**6), st.integers(0, 7)
-ANY = settings(max_examples=200, deadline=None)
+ANY = settings(max_examples=120, deadline=None)
 
 
 def _runs(pool: Pool, it: NodeView) -> bool:

@@ -142,7 +142,7 @@ def _bench(dice: Random) -> tuple[Bench, WantedSet]:
     return Bench(held, dice.randint(1, 3), dice), WantedSet(tuple(items))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_it_settles_with_every_wanted_variant_ready_or_failed(seed: int) -> None:
     bench, wanted = _bench(Random(seed))  # noqa: S311
@@ -168,7 +168,7 @@ def test_it_settles_with_every_wanted_variant_ready_or_failed(seed: int) -> None
     assert bench.most <= bench.slots
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_changing_wishes_settle_too_and_never_take_more_than_the_slots(seed: int) -> None:
     dice = Random(seed)  # noqa: S311
@@ -192,7 +192,7 @@ def test_changing_wishes_settle_too_and_never_take_more_than_the_slots(seed: int
             assert after.state is S.READY
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_stronger_reasons_start_first(seed: int) -> None:
     dice = Random(seed)  # noqa: S311
@@ -203,7 +203,7 @@ def test_stronger_reasons_start_first(seed: int) -> None:
     assert [key for key in bench.started if key in fresh] == fresh
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS)
 def test_the_same_view_gives_the_same_moves_and_stays_as_it_was(seed: int) -> None:
     bench, wanted = _bench(Random(seed))  # noqa: S311

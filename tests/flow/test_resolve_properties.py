@@ -66,7 +66,7 @@ LEVELS = st.sampled_from([level.value for level in Level])
 WORDS = st.lists(st.builds(Word, LEVELS, st.sampled_from([None, "a", "b"]), st.none() | TEXTS), max_size=6)
 ORDERS = st.permutations(list(Level)).map(tuple)
 PLATFORMS = st.sampled_from([HERE, HERE, THERE])
-QUICK = settings(max_examples=100, deadline=None)
+QUICK = settings(max_examples=60, deadline=None)
 
 
 @QUICK
@@ -146,7 +146,7 @@ UNRELATED = ["an image", "a release of another image", "a pool that cannot run i
 
 
 @pytest.mark.parametrize("what", UNRELATED)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(WORLDS, TEXTS, PLATFORMS)
 def test_what_is_unrelated_changes_nothing(what: str, world: World, text: str, platform: str) -> None:
     words = [Word("session", None, text)]

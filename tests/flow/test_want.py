@@ -115,7 +115,7 @@ def test_a_stranger_wants_nothing() -> None:
     assert want(POOLS, NODES, (Need(A, Why.REQUIRED),), RUNS).of(NodeId("stranger")) == WantedSet()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 8))
 def test_each_reason_is_there_or_could_not_run(seed: int, count: int) -> None:
     dice = Random(seed)  # noqa: S311
