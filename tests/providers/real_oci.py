@@ -122,6 +122,7 @@ class Installation:
             self.provider.destroy(allocation)
         self.provider.close()
         left = self.left()
+        assert not self.run_folder.exists()
         shutil.rmtree(self.home)
         assert left == {}
 

@@ -130,6 +130,8 @@ def test_a_second_process_looks_and_changes_nothing(here: Installation) -> None:
     assert list(second.list_allocations()) == [allocation]
     with refused(Reason.HOST_UNFIT):
         second.create(order_for(variant))
+    with refused(Reason.HOST_UNFIT):
+        second.destroy(allocation)
     second.close()
     assert here.processes(allocation) == ["sleep 4406"]
     here.provider.destroy(allocation)

@@ -206,6 +206,7 @@ class OciProvider:
             places = self._places(allocation)
         except ValueError:
             return
+        self._require_own()
         with self._alone(allocation):
             if self._folders.is_foreign(allocation):
                 return
