@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,19 @@ def test_ready_without_a_pin_is_no_place(tmp_path: Path) -> None:
     raw.close()
     refuses(store, reserved(), ConflictKind.STALE, "unpinned")
     store.close()
+
+
+def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
+    """Each change reads before it writes: what it read has to hold until it has written."""
+    path = new_database(tmp_path / "store.db")
+    stores = [SqliteStore(path), SqliteStore(path)]
+
+    def write(number: int) -> None:
+        for n in range(25):
+            stores[number].apply(AddImage(image(f"n{number}-{n}"), 50))
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(write, range(2)))
+    assert len(stores[0].read(Images())) == 50
+    for store in stores:
+        store.close()
