@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SANDBAY = ROOT / ".venv" / "bin" / "sandbay"
@@ -59,15 +60,15 @@ class Tour:
             [SANDBAY, *arguments], env=self._env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
         if show:
-            for line in (done.stdout + done.stderr).splitlines():
+            for line in (done.stderr + done.stdout).splitlines():
                 print(f"    {line}")
         if done.returncode != expect:
             raise TourError(f"sandbay {shlex.join(arguments)}: exit {done.returncode}, not {expect}\n{done.stderr}")
         return done.stderr if expect else done.stdout
 
-    def ask(self, *arguments: str, expect: int = 0) -> dict[str, object]:
+    def ask(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
         """The same with `--json`, not shown; a refusal's envelope comes from standard error."""
-        answer: dict[str, object] = json.loads(self.run(*arguments, "--json", expect=expect, show=False))
+        answer: dict[str, Any] = json.loads(self.run(*arguments, "--json", expect=expect, show=False))
         return answer
 
 
@@ -102,17 +103,17 @@ def side_by_side(tour: Tour) -> None:
         results = dict(zip(work, pool.map(lambda name: _session(tour, name, work[name]), work), strict=True))
     for name, (session, output) in results.items():
         image = session["image"]
-        _insist(isinstance(image, dict) and image["name"] == name, f"{name} ran {image}")
+        _insist(image["name"] == name, f"{name} ran {image}")
         print(f"  {session['id']} on {name}:{image['release']}  {image['digest']}")
         print(f"    decided by: {image['decided_by']['level']}")
         for line in output.splitlines():
             print(f"    | {line}")
 
 
-def _session(tour: Tour, image: str, script: str) -> tuple[dict[str, object], str]:
+def _session(tour: Tour, image: str, script: str) -> tuple[dict[str, Any], str]:
     session = tour.ask("sessions", "create", "--image", image)
-    output = tour.run("sessions", "exec", str(session["id"]), "--shell", script, show=False)
-    tour.run("sessions", "rm", str(session["id"]), show=False)
+    output = tour.run("sessions", "exec", session["id"], "--shell", script, show=False)
+    tour.run("sessions", "rm", session["id"], show=False)
     return session, output
 
 
@@ -125,13 +126,12 @@ def moved_channel(tour: Tour) -> None:
     tour.run("images", "promote", "review:2")
     new = tour.ask("sessions", "create", "--image", "review:stable")
     for label, session in (("before", old), ("after", new)):
-        revision = tour.run("sessions", "exec", str(session["id"]), "--", "cat", "/etc/review-revision", show=False)
-        image = tour.ask("sessions", "get", str(session["id"]))["image"]
-        _insist(isinstance(image, dict), "a Session without an image")
+        revision = tour.run("sessions", "exec", session["id"], "--", "cat", "/etc/review-revision", show=False)
+        image = tour.ask("sessions", "get", session["id"])["image"]
         print(f"  created {label:>6} the move: review:{image['release']} {image['digest']} says {revision.strip()}")
         _insist(revision.strip() == ("1" if session is old else "2"), f"{label}: revision {revision.strip()}")
     for session in (old, new):
-        tour.run("sessions", "rm", str(session["id"]), show=False)
+        tour.run("sessions", "rm", session["id"], show=False)
 
 
 def three_refusals(tour: Tour) -> None:

@@ -13,7 +13,7 @@ def _able(real_sandboxes: None) -> None:
     """Every test here starts real sandboxes."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def house() -> Iterator[Installation]:
     """A running installation with a healthy default image `plain` beside whatever a test does."""
     it = Installation()

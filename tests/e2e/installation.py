@@ -61,11 +61,13 @@ class Installation:
             "SANDBAY_RUN": str(self.run),
         }
 
-    def cli(self, *arguments: str, stdin: bytes | None = None, timeout: float = 60) -> Done:
+    def cli(
+        self, *arguments: str, stdin: bytes | None = None, timeout: float = 60, env: Mapping[str, str] | None = None
+    ) -> Done:
         """Run `sandbay …` to its end."""
         done = subprocess.run(
             [SANDBAY, *arguments],
-            env=self.env,
+            env={**self.env, **(env or {})},
             input=stdin if stdin is not None else b"",
             capture_output=True,
             check=False,
@@ -127,10 +129,21 @@ class Installation:
 
     def prefer(self, reference: str | None) -> None:
         """Set the standing preference of the project `default`, as its own key may."""
-        context = json.loads((self.home / "context.json").read_text())
-        headers = {"Authorization": f"Bearer {context['api_key']}"}
         body = {"runtime_image_id": reference}
-        httpx.patch(f"{context['url']}/v1/project", json=body, headers=headers).raise_for_status()
+        httpx.patch(f"{self._url}/v1/project", json=body, headers=self._key("api_key")).raise_for_status()
+
+    def get(self, path: str, **query: str) -> Any:
+        """What the administrator's key is answered."""
+        answer = httpx.get(self._url + path, params=query, headers=self._key("admin_key"))
+        answer.raise_for_status()
+        return answer.json()
+
+    @property
+    def _url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def _key(self, kind: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {json.loads((self.home / 'context.json').read_text())[kind]}"}
 
     @property
     def label(self) -> str:

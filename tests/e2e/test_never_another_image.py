@@ -110,7 +110,7 @@ def test_a_moved_tag_moves_no_session(house: Installation) -> None:
 def test_a_digest_means_that_digest(house: Installation) -> None:
     assert house.register("exact", house.image("exact-1")).code == 0
     assert house.register("exact", house.image("exact-2"), "--promote", "stable").code == 0
-    first = house.ok("images", "inspect", "exact:1", "--json").data["variants"][0]["digest"]
+    first = house.ok("images", "inspect", "exact:1", "--json").data["release"]["variants"][0]["digest"]
     done = house.cli("run", f"exact@{first}", *WHICH)
     assert (done.code, done.out) == (0, "exact-1\n")
 

@@ -95,7 +95,9 @@ class LayerTrees:
         try:
             data = json.loads(self._record_path(key).read_bytes())
             record = rebuild(LayerRecord, data)
-        except (FileNotFoundError, *DAMAGED):
+        except FileNotFoundError:
+            return None
+        except DAMAGED:
             return None
         return record if record.key == key and self.tree(record).is_dir() else None
 

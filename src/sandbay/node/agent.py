@@ -8,10 +8,13 @@ import structlog
 
 from sandbay.domain.allocation import Booted, Order
 from sandbay.domain.command import Command
+from sandbay.domain.declaration import Ability
+from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.node import HEARTBEAT
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
+from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from sandbay.node.allocations import AllocationRunner
 from sandbay.node.images import ImageKeeper
@@ -44,7 +47,7 @@ class Agent:
         """Nothing happens before `start`."""
         self._identity, self._provider, self._core, self._clock = identity, provider, core, clock
         self._images = ImageKeeper(provider, clock, self._report_image, self._disagree, identity.prepares)
-        self._allocations = AllocationRunner(provider, self._report_allocation)
+        self._allocations = AllocationRunner(provider, self._report_allocation, self._images.lost)
         self._epoch = 0
         self._warm = False
         self._say_hello = threading.Event()
@@ -99,15 +102,27 @@ class Agent:
         cancel: threading.Event | None = None,
     ) -> Exit:
         """Run a command in a sandbox."""
+        self._require(Ability.EXEC)
         return self._provider.exec(allocation, command, stdin=stdin, emit=emit, cancel=cancel)
 
     def files(self, allocation: AllocationId) -> Files:
         """A sandbox's files."""
+        self._require(Ability.FILES)
         return self._provider.files(allocation)
 
     def booted(self, allocation: AllocationId) -> Booted:
         """What a sandbox was booted from."""
         return self._provider.booted(allocation)
+
+    def _require(self, ability: Ability) -> None:
+        """What the provider does not declare is refused by name, whatever its code would do."""
+        declaration = self._provider.declaration
+        if ability not in declaration.abilities:
+            raise RefusedError(
+                Reason.ABILITY_UNSUPPORTED,
+                f"the provider of this Session has no {ability.value}",
+                details={"abilities": sorted(a.value for a in declaration.abilities)},
+            )
 
     # The agent's own life
 

@@ -13,7 +13,7 @@ from sandbay.domain.allocation import AllocationState, Booted, Order, Presence, 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import Fault
+from sandbay.domain.release import ContentKey, Fault
 from sandbay.flow.run import Move, run
 from sandbay.ports.node_link import AllocationReport, Assigned
 from sandbay.ports.provider import Provider
@@ -21,8 +21,13 @@ from sandbay.ports.provider import Provider
 _WORKERS = 8
 _LOST = Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
 
+_GONE = frozenset({Reason.CONTENT_LOST, Reason.IMAGE_ABSENT_ON_NODE})
+
 Report = Callable[[AllocationReport], bool]
 """Tells Core; False when it was refused."""
+
+Lost = Callable[[ContentKey, Fault], None]
+"""Told when a start found that the image's bytes are damaged or gone."""
 
 log = structlog.get_logger()
 
@@ -30,9 +35,9 @@ log = structlog.get_logger()
 class AllocationRunner:
     """What this node runs."""
 
-    def __init__(self, provider: Provider, report: Report) -> None:
+    def __init__(self, provider: Provider, report: Report, lost: Lost) -> None:
         """Nothing runs until `adopt`."""
-        self._provider, self._report = provider, report
+        self._provider, self._report, self._lost = provider, report, lost
         self._lock = threading.Lock()
         self._orders: dict[AllocationId, Order] = {}
         self._running: set[AllocationId] = set()
@@ -105,6 +110,8 @@ class AllocationRunner:
             return
         fault, booted = self._boot(move, order)
         if fault is not None:
+            if fault.reason in _GONE:
+                self._lost(order.frozen.content_key, fault)
             self._bring_down(allocation, fault)
             return
         with self._lock:

@@ -79,6 +79,13 @@ class ImageKeeper:
             if not moved and self._held.get(key, Readiness()).state is not ReadinessState.EVICTING:
                 self._tell(key)
 
+    def lost(self, key: ContentKey, fault: Fault) -> None:
+        """A start found the bytes damaged or gone: it is not ready here, and is fetched again where it is wanted."""
+        with self._lock:
+            attempt = self._held.get(key, Readiness()).attempt
+            self._move(key, ReadinessEvent.LOST, attempt, fault, self._clock.now())
+            self.step()
+
     def warm(self) -> bool:
         """Whether each required variant is ready or failed."""
         with self._lock:

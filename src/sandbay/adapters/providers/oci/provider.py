@@ -251,10 +251,7 @@ class OciProvider:
     ) -> tuple[AllocationRecord, HeldImage]:
         """Write down that the allocation needs the variant, and that a range is its own."""
         with self._claims:
-            image = self._layers.record(key)
-            if image is None:
-                facts = {"content_key": key}
-                raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "this node does not hold the release", details=facts)
+            image = self._layers.verified(key)
             subid = "".join(_text(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")))
             base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subid))
             if base is None:
@@ -302,9 +299,7 @@ class OciProvider:
         """The held variant of an allocation, proved once per process. Refuses with `content_lost`."""
         image = self._images.get(record.allocation)
         if image is None:
-            image = self._layers.record(record.key)
-            if image is None:
-                raise RefusedError(Reason.CONTENT_LOST, "the image's bytes on this node are damaged or gone")
+            image = self._layers.verified(record.key)
             self._images[record.allocation] = image
         return image
 
