@@ -15,7 +15,9 @@ from sandbay.api.contract import openapi
 from sandbay.api.server import create_app
 from sandbay.app.core import Core, Settings
 from sandbay.app.installation import local_keys
+from sandbay.domain.declaration import Declaration
 from tests.app.world import Running, World, archive, eventually
+from tests.fakes.memory_provider import DECLARATION
 from tests.support.reasons import App, Message, Watched
 
 CORE, V1 = "/core/v1", "/v1"
@@ -26,9 +28,9 @@ Json = dict[str, Any]
 class Served:
     """`admin` and `project` are HTTP clients with a key each; `nobody` has none."""
 
-    def __init__(self, root: Path, settings: Settings | None = None) -> None:
+    def __init__(self, root: Path, settings: Settings | None = None, declaration: Declaration = DECLARATION) -> None:
         self.root = root
-        self.world = World(root / "world", settings)
+        self.world = World(root / "world", settings, declaration)
         self.running: Running = self.world.born().start()
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)

@@ -26,12 +26,13 @@ from sandbay.app.nodes import NodeReports
 from sandbay.app.reconcile import reconcile
 from sandbay.app.register import Registered, Registration, register
 from sandbay.app.uploads import receive
+from sandbay.domain.declaration import Declaration
 from sandbay.domain.deployment import Pool
 from sandbay.domain.ids import NodeId
 from sandbay.domain.project import KeyKind
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import CatalogOf
-from tests.fakes.memory_provider import MemoryProvider
+from tests.fakes.memory_provider import DECLARATION, MemoryProvider
 from tests.fakes.memory_provider import World as NodeWorld
 from tests.support.oci_layout import Layout
 from tests.support.tar_entries import file
@@ -45,7 +46,7 @@ def empty_database() -> bytes:
     """A migrated SQLite file: Alembic takes longer than most tests."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "db"
-        migrate(f"sqlite:///{path}")
+        migrate(path)
         return path.read_bytes()
 
 
@@ -120,9 +121,9 @@ class MortalProvider:
 class World:
     """What survives a kill: the database, the blobs, the node's disk and its sandboxes."""
 
-    def __init__(self, root: Path, settings: Settings | None = None) -> None:
+    def __init__(self, root: Path, settings: Settings | None = None, declaration: Declaration = DECLARATION) -> None:
         root.mkdir(parents=True, exist_ok=True)
-        self.root, self.settings = root, settings or Settings()
+        self.root, self.settings, self.declaration = root, settings or Settings(), declaration
         if not (root / "db").exists():
             (root / "db").write_bytes(empty_database())
         self.store = SqliteStore(root / "db")
@@ -148,7 +149,7 @@ class Running:
     def __init__(self, world: World, life: Life) -> None:
         self.world, self.life = world, life
         self.link = InProcessLink()
-        provider = MemoryProvider(world.node)
+        provider = MemoryProvider(world.node, world.declaration)
         self.core = Core(
             store=MortalStore(world.store, life),
             blobs=world.blobs,

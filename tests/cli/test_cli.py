@@ -303,7 +303,8 @@ def test_get_without_an_administrator_key(environ: Point, sandbay: Sandbay, monk
 
 
 def test_rm_of_several_goes_through_all_and_tells_which_failed(environ: Point, sandbay: Sandbay) -> None:
-    with scripted(answering({DELETE: Answer(202, session("ending"))})) as server:
+    gone = {DELETE: Answer(202, session("ending")), f"GET /v1/sessions/{SESSION}": Answer(body=session("ended"))}
+    with scripted(answering(gone)) as server:
         environ(server.url)
         said = sandbay("sessions", "rm", "ses_x", SESSION, "--json")
         assert said.code == 125

@@ -11,7 +11,7 @@ from sandbay.adapters.store.migrate import migrate
 def _migrated() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "store.db")
-        migrate(f"sqlite:///{path}")
+        migrate(path)
         return path.read_bytes()
 
 

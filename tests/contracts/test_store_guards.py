@@ -362,7 +362,7 @@ def test_guards_that_went_missing_come_back_at_the_next_start(path: Path) -> Non
     raw.execute("CREATE TRIGGER images_update_refused BEFORE UPDATE ON images WHEN 0 BEGIN SELECT 1; END")
     raw.execute("CREATE TRIGGER stray BEFORE INSERT ON nodes BEGIN SELECT 1; END")
     raw.commit()
-    migrate(f"sqlite:///{path}")
+    migrate(path)
     is_refused(raw, METADATA.tables["audit"], "DELETE FROM audit")
     is_refused(raw, METADATA.tables["images"], "UPDATE images SET name = 'other'")
     assert raw.execute("SELECT count(*) FROM sqlite_master WHERE name = 'stray'").fetchone() == (0,)
@@ -372,7 +372,7 @@ def test_guards_that_went_missing_come_back_at_the_next_start(path: Path) -> Non
 def test_a_start_with_nothing_new_writes_nothing(path: Path) -> None:
     raw = _bare(path)
     before = raw.execute("PRAGMA schema_version").fetchone(), raw.execute("PRAGMA data_version").fetchone()
-    migrate(f"sqlite:///{path}")
+    migrate(path)
     assert (raw.execute("PRAGMA schema_version").fetchone(), raw.execute("PRAGMA data_version").fetchone()) == before
     raw.close()
 
@@ -381,7 +381,7 @@ def test_migrating_keeps_what_is_there(path: Path) -> None:
     store = SqliteStore(path)
     before = everything(store)
     store.close()
-    migrate(f"sqlite:///{path}")
+    migrate(path)
     store = SqliteStore(path)
     assert everything(store) == before
     store.close()
@@ -393,7 +393,7 @@ def test_an_upgrade_that_breaks_references_is_not_kept(path: Path) -> None:
     raw.execute("DROP TRIGGER audit_delete_refused")
     raw.commit()
     with pytest.raises(BrokenReferenceError, match="wishes"):
-        migrate(f"sqlite:///{path}")
+        migrate(path)
     assert not raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit_delete_refused'").fetchall()
     raw.close()
 

@@ -35,6 +35,7 @@ from sandbay.app.sessions import end_session
 from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.ids import NodeId
 from sandbay.domain.session import FINAL, SessionState
+from sandbay.engine.durable import write_file
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters, open_provider
 from sandbay.entrypoints.settings import Settings
@@ -67,11 +68,8 @@ def identities(home: Path) -> Identities:
     ids = RandomIds()
     made = Identities(ids.new("installation"), NodeId(ids.new("node")))
     part = path.with_suffix(".part")
-    with part.open("w") as file:
-        json.dump({"installation": made.installation, "node": made.node}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    part.unlink(missing_ok=True)
+    write_file(path, json.dumps({"installation": made.installation, "node": made.node}).encode(), part)
     return made
 
 
@@ -83,7 +81,7 @@ class Embedded:
         settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._settings = settings
         who = identities(settings.home)
-        migrate(f"sqlite:///{settings.database}")
+        migrate(settings.database)
         blobs = FolderBlobs(settings.home / "blobs")
         self._provider = open_provider(settings, blobs, who.installation)
         self._link = InProcessLink()

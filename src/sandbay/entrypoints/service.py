@@ -6,9 +6,9 @@ import socket
 import subprocess
 import sys
 import time
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-
-import httpx
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
@@ -105,10 +105,14 @@ def check_root() -> None:
 
 
 def _ready(settings: Settings) -> bool:
+    asked = HTTPConnection(LOOPBACK, settings.port, timeout=2)
     try:
-        return httpx.get(f"{settings.url}/readyz", timeout=2, trust_env=False).is_success
-    except httpx.HTTPError:
+        asked.request("GET", "/readyz")
+        return asked.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
         return False
+    finally:
+        asked.close()
 
 
 def _tail(path: Path, start: int) -> list[str]:

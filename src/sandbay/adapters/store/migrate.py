@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import Connection, create_engine
 
 from sandbay.adapters.store.connections import sqlite_engine
 from sandbay.adapters.store.tables import METADATA
@@ -15,17 +15,16 @@ class BrokenReferenceError(Exception):
     """A migration left rows that refer to rows which are not there. It has been rolled back."""
 
 
-def migrate(url: str) -> None:
-    """Upgrade the database at an SQLAlchemy URL, in one transaction; a SQLite file is made when it is not there.
+def migrate(where: Path | str) -> None:
+    """Upgrade a SQLite file, made when it is not there, or the database at an SQLAlchemy URL, in one transaction.
 
     Harmless when nothing is new: what is done at every start.
     """
-    target = make_url(url)
-    if target.get_backend_name() == "sqlite":
+    if isinstance(where, Path):
         # Alembic's batch mode drops and renames tables: references are checked once, at the end.
-        engine = sqlite_engine(Path(target.database or ""), begin="BEGIN IMMEDIATE", make=True)
+        engine = sqlite_engine(where, begin="BEGIN IMMEDIATE", make=True)
     else:
-        engine = create_engine(target)
+        engine = create_engine(where)
     try:
         with engine.begin() as connection:
             upgrade(connection)
