@@ -493,7 +493,8 @@ def test_being_told_to_stop_removes_the_session(tmp_path: pathlib.Path, number: 
 
     with scripted(script) as server:
         env = {**os.environ, "SANDBAY_URL": server.url, "SANDBAY_API_KEY": "k", "HOME": str(tmp_path)}
-        command = [sys.executable, "-c", MAIN, "run", "web", "--", "sleep"]
+        # A test run in the background hands down ignored signals, which a program is right to leave ignored.
+        command = ["env", "--default-signal", sys.executable, "-c", MAIN, "run", "web", "--", "sleep"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
             assert reached.wait(30)
             process.send_signal(number)
