@@ -79,7 +79,7 @@ def test_nothing_may_follow_but_zeros(compression: Compression, behind: bytes, s
 
 
 @PACKED
-@pytest.mark.parametrize("data", [b"", b"\0" * 600, PLAIN, sha256(b"noise").digest() * 3], ids=["nothing", "zeros", "a tar", "noise"])
+@pytest.mark.parametrize("data", [b"", b"\0" * 600, PLAIN, sha256(b"noise").digest()], ids=str)
 def test_what_is_not_packed_at_all(compression: Compression, data: bytes) -> None:
     assert refused(compression, data)
 
