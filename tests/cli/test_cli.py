@@ -449,6 +449,20 @@ def test_register_waits_until_it_is_active(
         assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_layout")
 
 
+def test_progress_leaves_the_streams_to_programs_with_json(
+    environ: Point, sandbay: Sandbay, catalog: Table, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbay.cli.progress._QUIET_FOR", -1.0)
+    (tmp_path / "blobs/sha256").mkdir(parents=True)
+    (tmp_path / "oci-layout").write_text("{}")
+    (tmp_path / "index.json").write_text("{}")
+    command = ("images", "register", "web", "--from-layout", str(tmp_path), "--wait")
+    with scripted(answering(catalog)) as server:
+        environ(server.url)
+        assert sandbay(*command).err.startswith("web: ")
+        assert sandbay(*command, "--json").err == ""
+
+
 def test_starting_is_cheap() -> None:
     program = (
         "import sys; from sandbay.cli.main import run; run(arguments=['--help']);"

@@ -32,7 +32,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
-    with connect.administrator() as admin, Bar(name, quiet=quiet) as bar:
+    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json) as bar:
         from sandbay.sdk.layout import split_tag
 
         folder, tag = split_tag(from_layout)
