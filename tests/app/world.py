@@ -13,7 +13,6 @@ from typing import Any
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
-from sandbay.adapters.image_source.layout import ArchiveTree, LayoutSource
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.migrate import migrate
 from sandbay.adapters.store.sqlite import SqliteStore
@@ -30,6 +29,7 @@ from sandbay.domain.declaration import Declaration
 from sandbay.domain.deployment import Pool
 from sandbay.domain.ids import NodeId
 from sandbay.domain.project import KeyKind
+from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import CatalogOf
 from tests.fakes.memory_provider import DECLARATION, MemoryProvider
@@ -153,7 +153,7 @@ class Running:
         self.core = Core(
             store=MortalStore(world.store, life),
             blobs=world.blobs,
-            uploads=FolderUploads(world.root / "uploads", lambda path: LayoutSource(lambda: ArchiveTree(path))),
+            uploads=FolderUploads(world.root / "uploads", open_archive),
             link=self.link,
             clock=SystemClock(),
             ids=RandomIds(),

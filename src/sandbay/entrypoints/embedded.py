@@ -21,7 +21,6 @@ import uvicorn
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
-from sandbay.adapters.image_source.layout import ArchiveTree, LayoutSource
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.migrate import migrate
 from sandbay.adapters.store.sqlite import SqliteStore
@@ -39,6 +38,7 @@ from sandbay.engine.durable import write_file
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters, open_provider
 from sandbay.entrypoints.settings import Settings
+from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import Sessions
 
@@ -85,7 +85,7 @@ class Embedded:
         blobs = FolderBlobs(settings.home / "blobs")
         self._provider = open_provider(settings, blobs, who.installation)
         self._link = InProcessLink()
-        uploads = FolderUploads(settings.home / "uploads", lambda path: LayoutSource(lambda: ArchiveTree(path)))
+        uploads = FolderUploads(settings.home / "uploads", open_archive)
         self.core = Core(
             store=SqliteStore(settings.database),
             blobs=blobs,

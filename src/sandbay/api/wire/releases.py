@@ -18,9 +18,9 @@ from sandbay.domain.release import IMAGE_ID, Known, ReleaseState, Variant
 class SourceIn(In):
     """Where the bytes come from."""
 
-    upload: Line = Field(description="The id of an upload: a tar of an OCI layout.")
+    upload: Line = Field(description="The id of an upload: a tar of an OCI layout, or what `docker save` wrote.")
     tag: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)] | None = Field(
-        default=None, description="Which image, where the layout has several."
+        default=None, description="Which image, where there are several."
     )
 
 
