@@ -97,9 +97,9 @@ def test_a_name_chooses_and_no_image_is_implied(blobs: FolderBlobs) -> None:
     assert len({variant.digest for variant in found.values()}) == 2
     for tag, variant in found.items():
         assert f"\0{tag[3]}\n\0".encode() in read(blobs, variant.layers[-1].digest)
-    for tag in ("fx/c:1", None):
+    for unclear in ("fx/c:1", None):
         with pytest.raises(RefusedError) as caught:
-            take(path, blobs, tag)
+            take(path, blobs, unclear)
         assert caught.value.refusal.details == {"choices": ["fx/a:1", "fx/b:1"]}
 
 

@@ -42,7 +42,7 @@ class ArchiveFile:
 
 
 def split_archive_tag(text: str) -> tuple[str, str | None]:
-    """`FILE` or `FILE:TAG`, as the command line takes it. A tag may hold `:` and `/`; the longest existing file wins."""
+    """`FILE` or `FILE:TAG`, as the command line takes it. A tag may hold `:`; the longest name of a file wins."""
     ends = [len(text), *(at for at in range(len(text) - 1, 0, -1) if text[at] == ":")]
     for end in ends:
         if pathlib.Path(text[:end]).is_file():
