@@ -27,6 +27,9 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     from_archive: Annotated[
         str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
     ] = None,
+    from_registry: Annotated[
+        str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")
+    ] = None,
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
@@ -36,7 +39,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
-    source = one_source(layout=from_layout, archive=from_archive)
+    source = one_source(layout=from_layout, archive=from_archive, registry=from_registry)
     with connect.administrator() as admin, Bar(name, quiet=quiet) as bar:
         asked: Asked = {
             "platforms": platform or (),

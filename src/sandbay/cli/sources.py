@@ -43,4 +43,14 @@ def _archive(text: str) -> Source:
     return register
 
 
-_SOURCES: dict[str, Callable[[str], Source]] = {"layout": _layout, "archive": _archive}
+def _registry(text: str) -> Source:
+    def register(images: "Images", name: str, progress: "ProgressCallback", asked: "Asked") -> "Release":
+        from sandbay.sdk.resources import Progress
+
+        progress(Progress(f"fetching {text}"))
+        return images.register_registry(name, text, **asked)
+
+    return register
+
+
+_SOURCES: dict[str, Callable[[str], Source]] = {"layout": _layout, "archive": _archive, "registry": _registry}

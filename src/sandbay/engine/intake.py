@@ -127,8 +127,13 @@ class _Documents:
     def _read(self, descriptor: Descriptor, limit: str, bound: int) -> bytes:
         check_limit(limit, descriptor.size, bound)
         self._origin.check(descriptor)
-        with closing(self._origin.chunks(descriptor)) as chunks:
-            return b"".join(verified(chunks, descriptor.digest, descriptor.size))
+        while True:
+            try:
+                with closing(self._origin.chunks(descriptor)) as chunks:
+                    return b"".join(verified(chunks, descriptor.digest, descriptor.size))
+            except RefusedError as error:
+                if error.refusal.reason not in _WRONG_BYTES or not self._origin.again(descriptor):
+                    raise
 
 
 def _choose(meant: Sequence[Candidate], platforms: Sequence[Platform], documents: _Documents) -> list[_Image]:

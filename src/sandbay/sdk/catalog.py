@@ -94,6 +94,14 @@ class Images:
         """
         return self._register(name, {"upload": self._upload(ArchiveFile(file, progress)), "tag": tag}, asked)
 
+    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+        """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
+
+        A tag is resolved to its digest now. Where the registry wants credentials, put them first
+        (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
+        """
+        return self._register(name, {"registry": reference}, asked)
+
     def _register(self, name: str, source: Mapping[str, Any], asked: Asked) -> Release:
         try:
             self.create(name)
