@@ -22,13 +22,14 @@ from sandbay.engine.registry.trust import Trust
 from sandbay.ports.image_source import Wanted
 from tests.contracts.blobs_suite import read
 from tests.contracts.image_source_suite import AMD64, ARM64, FIXTURES, REFUSED, TAKEN
-from tests.support.faulty_registry import BASIC, Faults, FaultyRegistry
+from tests.support import real_registry
+from tests.support.faulty_registry import BASIC, PASSWORD, USER, Faults, FaultyRegistry
 from tests.support.oci_layout import Layout
-from tests.support.real_registry import PASSWORD, USER, RealRegistry, needs_registry
+from tests.support.real_registry import RealRegistry, needs_registry
 from tests.support.tar_entries import file
 
 PATIENCE = Patience(connect=5, read=0.5, tries=4, window=0.2, window_bytes=1_000_000)
-LOGIN = Credentials("fx", "secret")
+LOGIN = Credentials(USER, PASSWORD)
 GOOD = "e01-attestation-first"
 # Here it is the tag that says which image, and a layout's own faults do not travel.
 BY_TAG = {"e27-two-images", "e28-tag-moved"}
@@ -69,7 +70,7 @@ class Puller:
         with pytest.raises(RefusedError) as caught:
             self.pull(text, credentials)
         refusal = caught.value.refusal
-        for words in ("secret", "Bearer", "Basic"):
+        for words in (USER, PASSWORD, "Bearer", "Basic", "words of the registry"):
             assert words not in f"{refusal}"
         return refusal
 
@@ -323,7 +324,7 @@ def authorized(registry: FaultyRegistry) -> Mapping[bool, set[Any]]:
 def test_credentials_are_sent_when_asked_for_and_never_on(faults: Faults, serve: Serve) -> None:
     registry, puller = serve({**faults, "redirect": True})
     assert puller.refused(f"{registry.host}/{GOOD}").reason is Reason.UNAUTHORIZED_OR_MISSING
-    wrong = Credentials("fx", "wrong-secret")
+    wrong = Credentials(USER, "wrong")
     assert puller.refused(f"{registry.host}/{GOOD}", wrong).reason is Reason.UNAUTHORIZED_OR_MISSING
     registry.seen.clear()
     puller.pull(f"{registry.host}/{GOOD}", LOGIN)
@@ -457,7 +458,7 @@ def test_a_real_registry_with_a_password(blobs: FolderBlobs, tmp_path: Path) -> 
     with RealRegistry(tmp_path / "registry", auth=True) as real:
         digest = real.push(FIXTURES / "e15-uncompressed" / "layout", "fx/locked")
         puller = Puller(blobs, [real.host])
-        for credentials in (None, Credentials(USER, "wrong")):
+        for credentials in (None, Credentials(real_registry.USER, "wrong")):
             assert puller.refused(f"{real.host}/fx/locked", credentials).reason is Reason.UNAUTHORIZED_OR_MISSING
-        (variant,) = puller.pull(f"{real.host}/fx/locked", Credentials(USER, PASSWORD))
+        (variant,) = puller.pull(f"{real.host}/fx/locked", Credentials(real_registry.USER, real_registry.PASSWORD))
         assert digest in (variant.digest, variant.index_digest)

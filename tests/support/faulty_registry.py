@@ -16,7 +16,7 @@ request. Faults, which may be combined:
     ctype           manifests are sent as text/plain;  ctype-index  as an index
     token=2         Bearer tokens, good for so many requests; 0 for ever
     expired-is-400  a token that is no longer good is a bad request
-    basic           Basic authentication as fx:secret;  also what the token realm then wants
+    basic           Basic authentication as USER with PASSWORD;  also what the token realm then wants
     realm=URL       where the token realm is said to be
     deny, forbid    401 whatever is sent; 403 for everything
     missing-name, missing-manifest
@@ -45,7 +45,8 @@ from urllib.parse import urlsplit
 
 Faults = Mapping[str, Any]
 REF_NAME = "org.opencontainers.image.ref.name"
-BASIC = "Basic " + base64.b64encode(b"fx:secret").decode()
+USER, PASSWORD = "fx-puller", "hush-hush"
+BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
 
 class FaultyRegistry:
@@ -163,7 +164,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def error(self, code: int, name: str, headers: Mapping[str, str] | None = None) -> None:
-        document = {"errors": [{"code": name, "message": "secret words of the registry", "detail": None}]}
+        document = {"errors": [{"code": name, "message": "words of the registry", "detail": None}]}
         self.answer(code, json.dumps(document).encode(), headers=headers)
 
     def do_GET(self) -> None:
