@@ -85,8 +85,9 @@ class RealRegistry:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._http.close()
-        self._process.terminate()
-        self._process.wait(30)
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(30)
 
 
 def _document_type(data: bytes) -> str | None:
