@@ -4,10 +4,17 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.image_source.registry import RegistrySources
@@ -382,6 +389,44 @@ def test_who_a_redirect_leads_to_cannot_ask_who_we_are(serve: Serve, blobs: Fold
     assert (refusal.reason, refusal.details["status"]) == (Reason.REGISTRY_UNREACHABLE, 401)
     assert thief.seen
     assert {request["authorization"] for request in thief.seen} == {None}
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for 127.0.0.1, signed by itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    kept = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path = tmp_path_factory.mktemp("tls") / "registry.pem"
+    path.write_bytes(kept + made.public_bytes(Encoding.PEM))
+    return path
+
+
+def test_tls_is_the_rule(certificate: Path, blobs: FolderBlobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown certificate hears nothing; and nobody is led from TLS to plain http that is not listed."""
+    puller = Puller(blobs, [])
+    with FaultyRegistry(FIXTURES, {"basic": True}, certificate) as registry:
+        assert puller.refused(f"{registry.host}/{GOOD}", LOGIN).reason is Reason.REGISTRY_UNREACHABLE
+        assert registry.seen == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        registry.faults = {"basic": True, "redirect": True}
+        refusal = puller.refused(f"{registry.host}/{GOOD}", LOGIN)
+        assert (refusal.reason, refusal.details["host"]) == (Reason.REGISTRY_UNREACHABLE, registry.storage)
+        assert authorized(registry)[True] == set()
+        registry.faults = {"basic": True}
+        puller.pull(f"{registry.host}/{GOOD}", LOGIN)
 
 
 # What is here already

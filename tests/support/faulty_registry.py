@@ -34,6 +34,7 @@ import http.server
 import json
 import os
 import re
+import ssl
 import threading
 import time
 from collections import Counter
@@ -52,7 +53,8 @@ BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 class FaultyRegistry:
     """Serving while it is entered."""
 
-    def __init__(self, root: Path, faults: Faults | None = None) -> None:
+    def __init__(self, root: Path, faults: Faults | None = None, certificate: Path | None = None) -> None:
+        """With a certificate (and its key, as PEM), the registry speaks TLS; the storage does not."""
         self.root, self.faults = root, dict(faults or {})
         self.seen: list[dict[str, Any]] = []
         self.tokens: dict[str, int] = {}
@@ -61,6 +63,10 @@ class FaultyRegistry:
         self.closing = threading.Event()
         self._servers = [_Server(self), _Server(self)]
         self.host, self.storage = (f"127.0.0.1:{server.server_address[1]}" for server in self._servers)
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._servers[0].socket = context.wrap_socket(self._servers[0].socket, server_side=True)
         self._threads = [threading.Thread(target=server.serve_forever, args=(0.01,)) for server in self._servers]
 
     def count(self, *key: object) -> int:

@@ -3,6 +3,7 @@
 RegistrySources(Trust(["127.0.0.1:5000"])).source(reference, credentials).read(wanted, blobs, progress)
 """
 
+import ssl
 from collections.abc import Generator
 
 import httpx
@@ -56,7 +57,8 @@ class _RegistrySource:
         registry = reference.domain.lower()
         auth = Auth(registry, reference.path, self._credentials, self._trust)
         timeout = httpx.Timeout(patience.read, connect=patience.connect)
-        with httpx.Client(timeout=timeout, follow_redirects=False) as http:
+        # The system's certificates, as an operator extends them; httpx brings others of its own.
+        with httpx.Client(verify=ssl.create_default_context(), timeout=timeout, follow_redirects=False) as http:
             client = RegistryClient(http, registry, reference.path, auth, self._trust, self._pace)
             fetched = client.manifest(reference.digest or reference.tag or _LATEST, self._limits.manifest_bytes)
             found = sha256(fetched.data)
