@@ -165,7 +165,7 @@ def test_one_diff_id_in_two_places_has_to_be_in_both(blobs: FolderBlobs, tmp_pat
 @pytest.mark.parametrize(
     "entries, reason",
     [
-        ([], Reason.MALFORMED_ARCHIVE),
+        ([], Reason.MALFORMED_LAYOUT),
         ([file("manifest.json", b"{}")], Reason.MALFORMED_ARCHIVE),
         ([file("manifest.json", b'[{"Config":1}]')], Reason.MALFORMED_ARCHIVE),
         ([file("manifest.json", b'[{"Config":"c","Config":"d"}]')], Reason.MALFORMED_ARCHIVE),

@@ -1,21 +1,14 @@
 """Which image source reads an upload: what is in it says so, never its name."""
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from sandbay.adapters.image_source.docker_archive import LISTING, DockerArchiveSource
 from sandbay.adapters.image_source.layout import MARKER, ArchiveTree, LayoutSource
 from sandbay.domain.release import Variant
-from sandbay.engine.archive import Archive, malformed
+from sandbay.engine.archive import Archive
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import ImageSource, Progress, Wanted
-
-_KINDS: dict[str, Callable[[Archive], ImageSource]] = {
-    # Newer docker writes both; the layout tells more.
-    MARKER: lambda archive: LayoutSource(lambda: ArchiveTree(archive)),
-    LISTING: lambda archive: DockerArchiveSource(lambda: archive),
-}
 
 
 class ArchiveSource:
@@ -26,12 +19,13 @@ class ArchiveSource:
         self._path = path
 
     def read(self, wanted: Wanted, blobs: Blobs, progress: Progress) -> tuple[Variant, ...]:
-        """See the port. Refuses with `malformed_archive` what is neither kind of archive."""
+        """See the port. What is no docker archive is read, and judged, as a layout; so is what newer docker writes."""
         with closing(Archive(self._path)) as archive:
-            for name, source in _KINDS.items():
-                if archive.find(name) is not None:
-                    return source(archive).read(wanted, blobs, progress)
-        raise malformed("it is neither an OCI layout nor what docker save writes")
+            docker = archive.find(MARKER) is None and archive.find(LISTING) is not None
+            source: ImageSource = (
+                DockerArchiveSource(lambda: archive) if docker else LayoutSource(lambda: ArchiveTree(archive))
+            )
+            return source.read(wanted, blobs, progress)
 
 
 def open_archive(path: Path) -> ImageSource:
