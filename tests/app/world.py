@@ -140,7 +140,7 @@ class World:
         self.blobs = FolderBlobs(root / "blobs")
         self.node = NodeWorld()
         self.plain_registries = plain_registries
-        self.pace = Pace(Patience(connect=5, read=1, tries=3, window=0.3, window_bytes=1000), sleep=lambda _: None)
+        self.pace = Pace(Patience(connect=20, read=2, tries=3), sleep=lambda _: None)
         self.lives: list[Running] = []
 
     def born(self, life: Life | None = None) -> "Running":

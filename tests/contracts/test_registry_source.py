@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -35,7 +36,8 @@ from tests.support.oci_layout import Layout
 from tests.support.real_registry import RealRegistry, needs_registry
 from tests.support.tar_entries import file
 
-PATIENCE = Patience(connect=5, read=0.5, tries=4, window=0.2, window_bytes=1_000_000)
+PATIENCE = Patience(connect=20, read=20, tries=4)
+IMPATIENCE = Patience(connect=20, read=0.5, tries=4, window=0.2, window_bytes=1_000_000)
 LOGIN = Credentials(USER, PASSWORD)
 GOOD = "e01-attestation-first"
 # Here it is the tag that says which image, and a layout's own faults do not travel.
@@ -240,7 +242,7 @@ def test_another_range_than_asked_for_is_not_put_together(serve: Serve) -> None:
 
 @pytest.mark.parametrize("fault", ["drip", "silent"])
 def test_a_source_that_hardly_sends_has_stalled(fault: str, serve: Serve) -> None:
-    registry, puller = serve({fault: True})
+    registry, puller = serve({fault: True}, patience=IMPATIENCE)
     refusal = puller.refused(f"{registry.host}/{GOOD}")
     assert (refusal.reason, refusal.details) == (Reason.STALLED, {"registry": registry.host})
     assert len(puller.pauses) >= PATIENCE.tries - 1
@@ -264,15 +266,14 @@ def test_a_registry_is_not_asked_before_the_time_it_names(fault: str, serve: Ser
     puller.pull(f"{registry.host}/e15-uncompressed")
     # Two for each document and blob, and jitter would only make it more.
     assert len(puller.pauses) >= 2
-    assert max(puller.pauses) >= 28
+    assert max(puller.pauses) >= 25
 
 
 def test_without_a_time_the_pauses_after_a_limit_grow(serve: Serve) -> None:
     registry, puller = serve({"limit-bare": True})
     puller.pull(f"{registry.host}/e15-uncompressed")
     first, second = puller.pauses[:2]
-    assert 1.9 <= first <= 2.5
-    assert 3.9 <= second <= 5
+    assert 1 < first <= 2.5 < second <= 5
 
 
 def test_nobody_waits_for_a_limit_that_is_far_away(serve: Serve) -> None:
@@ -280,6 +281,9 @@ def test_nobody_waits_for_a_limit_that_is_far_away(serve: Serve) -> None:
     refusal = puller.refused(f"{registry.host}/{GOOD}")
     assert (refusal.reason, refusal.details["retry_after"]) == (Reason.RATE_LIMITED, 3601)
     assert (len(registry.seen), puller.pauses) == (1, [])
+    registry, puller = serve({"limit": 3}, patience=replace(PATIENCE, tries=2))
+    refusal = puller.refused(f"{registry.host}/{GOOD}")
+    assert (refusal.reason, refusal.details["retry_after"]) == (Reason.RATE_LIMITED, 4)
 
 
 # Names

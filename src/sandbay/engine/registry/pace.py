@@ -59,7 +59,7 @@ class Pace:
     def pause(self, registry: str, fault: PassingError, tries: int) -> None:
         """Wait before the next try, longer each time, or raise the fault when there have been enough."""
         if tries >= self.patience.tries:
-            raise fault
+            raise fault if fault.wait is None else _come_again(fault, fault.wait)
         limited = fault.refusal.reason is Reason.RATE_LIMITED
         first = self.patience.limit_pause if limited else self.patience.first_pause
         grown = min(first * 2 ** (tries - 1), self.patience.longest_pause)
