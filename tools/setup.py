@@ -23,6 +23,8 @@ from tools.machine import (
 LOCK = ROOT / "requirements" / "dev.txt"
 UV_LOCK = ROOT / "requirements" / "uv.txt"
 SYSTEM_LIST = ROOT / "requirements" / "system.txt"
+# Packages whose service would start, and listen on every address, when they are installed.
+_SERVICES = {"docker-registry": "docker-registry.service"}
 _STAMP = VENV / "sandbay-setup"
 
 
@@ -73,11 +75,19 @@ def _install_system(missing: list[SystemPackage]) -> None:
     apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
     must_run(as_root([*apt, "update"], why="Installing them"), doing="apt-get update")
     names = [package.name for package in missing]
+    _keep_from_starting(names)
     install = [*apt, "install", "--yes", "--no-install-recommends", *names]
     must_run(as_root(install, why="Installing them"), doing="apt-get install")
     still = [package.name for package in missing if not package.is_installed()]
     if still:
         raise CannotContinueError(f"Installed, but not found afterwards: {', '.join(still)}.")
+
+
+def _keep_from_starting(names: list[str]) -> None:
+    """A program that only the tests start must not begin to serve this machine's network by being installed."""
+    units = [_SERVICES[name] for name in names if name in _SERVICES]
+    if units and pathlib.Path("/run/systemd/system").exists():
+        must_run(as_root(["systemctl", "mask", *units], why="Keeping them from starting"), doing="systemctl mask")
 
 
 def _make_environment() -> None:

@@ -5,6 +5,7 @@ import json
 import socket
 import tarfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,15 @@ Json = dict[str, Any]
 class Served:
     """`admin` and `project` are HTTP clients with a key each; `nobody` has none."""
 
-    def __init__(self, root: Path, settings: Settings | None = None, declaration: Declaration = DECLARATION) -> None:
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings | None = None,
+        declaration: Declaration = DECLARATION,
+        plain_registries: Sequence[str] = (),
+    ) -> None:
         self.root = root
-        self.world = World(root / "world", settings, declaration)
+        self.world = World(root / "world", settings, declaration, plain_registries)
         self.running: Running = self.world.born().start()
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)

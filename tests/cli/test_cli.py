@@ -238,6 +238,7 @@ def test_exit_codes_of_the_command_are_its_own(environ: Point, sandbay: Sandbay,
         ["nothing"],
         ["images"],
         ["images", "register", "web"],
+        ["images", "register", "web", "--from-layout", "x", "--from-archive", "y"],
         ["sessions", "exec", SESSION],
         ["sessions", "exec", SESSION, "--shell", "x", "--", "y"],
         ["sessions", "cp", "a", "b"],
@@ -461,6 +462,22 @@ def test_progress_leaves_the_streams_to_programs_with_json(
         environ(server.url)
         assert sandbay(*command).err.startswith("web: ")
         assert sandbay(*command, "--json").err == ""
+
+
+def test_register_sends_an_archive_as_it_is(
+    environ: Point, sandbay: Sandbay, catalog: Table, tmp_path: pathlib.Path
+) -> None:
+    archive = tmp_path / "web.tar"
+    archive.write_bytes(b"whatever it is")
+    with scripted(answering(catalog)) as server:
+        environ(server.url)
+        said = sandbay("images", "register", "web", "--from-archive", f"{archive}:fx/a:1", "-q")
+        assert (said.code, said.out, said.err) == (0, "web:3\n", "")
+        upload, register = (a for a in server.asked if a.path.endswith(("/uploads", "/releases")))
+        assert upload.body == b"whatever it is"
+        assert register.json == {"source": {"upload": "upl_1", "tag": "fx/a:1"}}
+        wrong = sandbay("images", "register", "web", "--from-archive", str(tmp_path), "--json")
+        assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_archive")
 
 
 def test_starting_is_cheap() -> None:

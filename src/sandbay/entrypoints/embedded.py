@@ -21,11 +21,12 @@ import uvicorn
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
-from sandbay.adapters.image_source.layout import ArchiveTree, LayoutSource
+from sandbay.adapters.image_source.registry import RegistrySources
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.migrate import migrate
 from sandbay.adapters.store.sqlite import SqliteStore
 from sandbay.adapters.uploads.folder import FolderUploads
+from sandbay.adapters.vault.key_file import KeyFileVault
 from sandbay.api.server import create_app
 from sandbay.app.core import SYSTEM, Core
 from sandbay.app.installation import ensure_installation, host_platform
@@ -36,9 +37,11 @@ from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.ids import NodeId
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.engine.durable import write_file
+from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters, open_provider
 from sandbay.entrypoints.settings import Settings
+from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import Sessions
 
@@ -85,11 +88,13 @@ class Embedded:
         blobs = FolderBlobs(settings.home / "blobs")
         self._provider = open_provider(settings, blobs, who.installation)
         self._link = InProcessLink()
-        uploads = FolderUploads(settings.home / "uploads", lambda path: LayoutSource(lambda: ArchiveTree(path)))
+        uploads = FolderUploads(settings.home / "uploads", open_archive)
         self.core = Core(
             store=SqliteStore(settings.database),
             blobs=blobs,
             uploads=uploads,
+            registries=RegistrySources(Trust(settings.plain_registries)),
+            vault=KeyFileVault(settings.key),
             link=self._link,
             clock=SystemClock(),
             ids=RandomIds(),
