@@ -3,6 +3,7 @@
 Run as a program it is a node that is about to die: `python -m tests.providers.real_oci FOLDER INSTALLATION STEP`.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -110,8 +111,11 @@ class Installation:
         groups = Groups(self.provider._cgroups, self.provider._places(allocation).sandbox.group)
         first = groups.init_pid()
         pids = [int(pid) for path in groups.members.rglob("cgroup.procs") for pid in path.read_text().split()]
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [*pids, *_pids(groups.members)] if pid != first]
-        return [line.replace(b"\0", b" ").decode().strip() for line in lines]
+        lines = []
+        for pid in {*pids, *_pids(groups.members)} - {first}:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended while we looked
+                lines.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip())
+        return lines
 
     def left(self) -> dict[str, list[str]]:
         """What the host shows of this installation, its own durable folder apart."""

@@ -61,7 +61,7 @@ def test_a_hierarchy_of_two_controllers_is_one_root() -> None:
 
 
 def test_groups_are_named_by_the_installation() -> None:
-    assert PurePosixPath("/sandbay/ins_1/alo_1") == GROUP
+    assert PurePosixPath("/sandbay-ins_1/alo_1") == GROUP
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_only_controllers_that_are_there_can_enforce(
 @pytest.mark.parametrize("cgroups", [HYBRID, LEGACY], ids=["hybrid", "v1"])
 def test_v1_limits_stand_in_each_controllers_own_files(cgroups: Cgroups) -> None:
     assert limit_files(cgroups, GROUP, SIZE, swap=True) == {
-        Path("/sys/fs/cgroup/memory/sandbay/ins_1/alo_1/memory.limit_in_bytes"): MEMORY,
-        Path("/sys/fs/cgroup/memory/sandbay/ins_1/alo_1/memory.memsw.limit_in_bytes"): MEMORY,
-        Path("/sys/fs/cgroup/cpu,cpuacct/sandbay/ins_1/alo_1/cpu.cfs_quota_us"): "50000",
-        Path("/sys/fs/cgroup/cpu,cpuacct/sandbay/ins_1/alo_1/cpu.cfs_period_us"): "100000",
-        Path("/sys/fs/cgroup/pids/sandbay/ins_1/alo_1/pids.max"): "64",
+        Path("/sys/fs/cgroup/memory/sandbay-ins_1/alo_1/memory.limit_in_bytes"): MEMORY,
+        Path("/sys/fs/cgroup/memory/sandbay-ins_1/alo_1/memory.memsw.limit_in_bytes"): MEMORY,
+        Path("/sys/fs/cgroup/cpu,cpuacct/sandbay-ins_1/alo_1/cpu.cfs_quota_us"): "50000",
+        Path("/sys/fs/cgroup/cpu,cpuacct/sandbay-ins_1/alo_1/cpu.cfs_period_us"): "100000",
+        Path("/sys/fs/cgroup/pids/sandbay-ins_1/alo_1/pids.max"): "64",
     }
 
 
 def test_v2_limits_stand_in_one_folder() -> None:
-    folder = Path("/sys/fs/cgroup/sandbay/ins_1/alo_1")
+    folder = Path("/sys/fs/cgroup/sandbay-ins_1/alo_1")
     without_swap = {
         folder / "memory.max": MEMORY,
         folder / "cpu.max": "50000 100000",
@@ -130,7 +130,7 @@ def test_on_v2_the_runtime_places_sandbox_and_exec_itself() -> None:
 
 @pytest.mark.parametrize(
     "cgroups, folder",
-    [(HYBRID, "/sys/fs/cgroup/unified/sandbay/ins_1/alo_1"), (LEGACY, f"{OWN}/sandbay/ins_1/alo_1")],
+    [(HYBRID, "/sys/fs/cgroup/unified/sandbay-ins_1/alo_1"), (LEGACY, f"{OWN}/sandbay-ins_1/alo_1")],
     ids=["hybrid", "v1"],
 )
 def test_on_v1_the_runtime_is_started_in_the_group(cgroups: Cgroups, folder: str) -> None:

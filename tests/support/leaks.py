@@ -20,7 +20,7 @@ def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]
     `folders` are its durable and volatile folders: mounts below them, and processes that name or use them, count.
     """
     roots = [str(folder) for folder in folders]
-    groups = {str(path) for path in _CGROUPS.rglob(installation)} if _CGROUPS.is_dir() else set()
+    groups = {str(path) for path in _CGROUPS.rglob(f"*-{installation}")} if _CGROUPS.is_dir() else set()
     namespaces = Path("/run/netns")
     found = {
         "mounts": [point for point in _mount_points() if any(_below(point, root) for root in roots)],
@@ -58,7 +58,7 @@ def _processes(installation: str, roots: Sequence[str]) -> list[str]:
             continue
         try:
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            grouped = f"/{installation}/" in (process / "cgroup").read_text()
+            grouped = f"-{installation}/" in (process / "cgroup").read_text()
             state, parent = (process / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue  # it has ended while we looked

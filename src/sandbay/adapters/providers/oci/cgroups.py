@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from sandbay.domain.declaration import Resource
 from sandbay.domain.deployment import SandboxSize
 
-PARENT = "sandbay"
+_PREFIX = "sandbay-"
 PAGE = 4096
 _CPU_PERIOD = 100_000
 _HYBRID_MOUNT = Path("/sys/fs/cgroup/unified")
@@ -77,9 +77,17 @@ def find_layout(mountinfo: str, own: Path) -> Cgroups:
     return Cgroups(Layout.LEGACY, own, v1)
 
 
+def parent_path(installation: str) -> PurePosixPath:
+    """The group of all sandboxes of an installation, below every hierarchy's root.
+
+    It is shared with no other installation: one that ends would remove what another is just making a group in.
+    """
+    return PurePosixPath("/", f"{_PREFIX}{installation}")
+
+
 def group_path(installation: str, allocation: str) -> PurePosixPath:
     """The sandbox's group below every hierarchy's root."""
-    return PurePosixPath("/", PARENT, installation, allocation)
+    return parent_path(installation) / allocation
 
 
 def below(root: Path, group: PurePosixPath) -> Path:

@@ -4,10 +4,10 @@ import contextlib
 import signal
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.allocations import AllocationFolders
-from sandbay.adapters.providers.oci.cgroups import Cgroups
+from sandbay.adapters.providers.oci.cgroups import Cgroups, below
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.starting import Places
@@ -18,11 +18,15 @@ _DELETE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Freer:
-    """What all ends of a provider share. `grace` in seconds between the stop signal and the kill."""
+    """What all ends of a provider share.
+
+    `parent` is the group of all its sandboxes, `grace` in seconds between the stop signal and the kill.
+    """
 
     runtime: Runtime
     cgroups: Cgroups
     folders: AllocationFolders
+    parent: PurePosixPath
     grace: float
 
     def free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
@@ -45,6 +49,7 @@ class Freer:
         """With the last allocation gone, nothing volatile stays either."""
         if self.folders.all():
             return
+        self.drop_parent()
         run = self.runtime.state.parent
         if self.cgroups.own_mount and self.cgroups.members.is_mount():
             linux.umount2(self.cgroups.members)
@@ -53,6 +58,14 @@ class Freer:
             if folder.is_relative_to(run):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+    def drop_parent(self) -> None:
+        """With the last allocation gone, the group of all of them goes. Nobody may begin one meanwhile."""
+        if self.folders.all():
+            return
+        for root in self.cgroups.roots:
+            with contextlib.suppress(OSError):
+                below(root, self.parent).rmdir()
 
     @property
     def log(self) -> Path:

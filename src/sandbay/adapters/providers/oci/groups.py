@@ -77,14 +77,10 @@ class Groups:
         return True
 
     def remove(self) -> None:
-        """Remove all folders of the sandbox, and the parents that nothing else is in."""
+        """Remove all folders of the sandbox."""
         for root in self._cgroups.roots:
-            folder = below(root, self._group)
-            for inner in _tree(folder):
+            for inner in _tree(below(root, self._group)):
                 _rmdir_patiently(inner)
-            for parent in folder.parents[:2]:
-                with contextlib.suppress(OSError):
-                    parent.rmdir()
 
     def _send(self, number: signal.Signals, spare: int | None) -> bool:
         sent = False

@@ -81,7 +81,8 @@ class OciProvider:
         swap = swap_file is None or swap_file.exists()
         self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap)
         self._folders = AllocationFolders(home / "sandboxes", installation)
-        self._freer = Freer(state, self._cgroups, self._folders, settings.grace)
+        parent = groups_of_host.parent_path(installation)
+        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace)
         self._host = Host(state, self._cgroups, settings.init, home)
         self._declaration = declaration_here(self._host.enforceable())
         self._claims = threading.Lock()
@@ -121,10 +122,10 @@ class OciProvider:
         name = _PROBE + key.removeprefix("sha256:")[:20]
         self._require_own()
         with self._alone(name):
-            self._freer.free(self._places(name))
+            self._free(self._places(name))
             record, image = self._claim(name, "probe", key, SandboxSize(), {})
             self._start(record, image, prove_only=True)
-            self._freer.free(self._places(name))
+            self._free(self._places(name))
 
     def held(self) -> Sequence[ContentKey]:
         """What is here whole."""
@@ -142,7 +143,7 @@ class OciProvider:
                 if self._pid(order.allocation) is None:
                     raise start_failed("the allocation has run before and has ended")
                 return self.booted(order.allocation)
-            self._freer.free(self._places(order.allocation))
+            self._free(self._places(order.allocation))
             key, env = order.frozen.content_key, dict(order.env or {})
             record, image = self._claim(order.allocation, order.session, key, order.size, env)
             self._start(record, image, prove_only=False)
@@ -210,12 +211,18 @@ class OciProvider:
         with self._alone(allocation):
             if self._folders.is_foreign(allocation):
                 return
-            self._freer.free(places, stop_signal=self._stop_signal(allocation))
+            self._free(places, stop_signal=self._stop_signal(allocation))
             self._images.pop(allocation, None)
+
+    def _free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
+        self._freer.free(places, stop_signal)
+        # Whoever starts a sandbox has claimed it first: with no claim, nobody is about to make a group in the parent.
+        with self._claims:
+            self._freer.drop_parent()
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here; probes under way are nobody's business."""
-        parent = self._cgroups.members / groups_of_host.PARENT / self._installation
+        parent = groups_of_host.below(self._cgroups.members, groups_of_host.parent_path(self._installation))
         grouped = {path.name for path in parent.iterdir() if path.is_dir()} if parent.is_dir() else set()
         names = {record.allocation for record in self._folders.all()} | grouped
         return [AllocationId(name) for name in sorted(names) if not (name.startswith(_PROBE) and name in self._busy)]
@@ -242,7 +249,7 @@ class OciProvider:
     def _adopt(self) -> None:
         for record in self._folders.all():
             if record.allocation.startswith(_PROBE):
-                self._freer.free(self._places(record.allocation))
+                self._free(self._places(record.allocation))
             else:
                 self._execs.abandon(self._places(record.allocation).sandbox)
 
@@ -265,12 +272,12 @@ class OciProvider:
         try:
             self._starter.start(record, image, places, prove_only=prove_only)
         except OSError as error:
-            self._freer.free(places)
+            self._free(places)
             if error.errno in _FULL:
                 raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
             raise start_failed("the host did not do a step of the start", says=error.strerror or "") from error
         except BaseException:
-            self._freer.free(places)
+            self._free(places)
             raise
 
     def _refuse_unenforceable(self, order: Order) -> None:
