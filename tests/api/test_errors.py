@@ -18,7 +18,8 @@ SPECIFIED = {
     " ability_unsupported path_not_found path_invalid",
     500: "internal",
     502: "image_mismatch image_absent_on_node start_failed node_lost timed_out",
-    503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit",
+    503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit"
+    " database_unavailable",
     507: "no_space",
 }
 STATUS = {code: status for status, codes in SPECIFIED.items() for code in codes.split()}

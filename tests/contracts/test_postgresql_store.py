@@ -1,0 +1,17 @@
+"""PostgreSQL: the whole suite of the port."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from sandbay.adapters.store.postgresql import PostgresqlStore
+from tests.contracts.store_suite import StoreSuite
+from tests.support.postgres import Server
+
+
+class TestPostgresqlStore(StoreSuite):
+    @pytest.fixture
+    def open_store(self, postgres: Server) -> Iterator[Callable[[], PostgresqlStore]]:
+        url = postgres.database()
+        yield lambda: PostgresqlStore(url)
+        postgres.drop(url)
