@@ -1,6 +1,6 @@
 """PostgreSQL: the whole suite of the port."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +11,6 @@ from tests.support.postgres import Server
 
 class TestPostgresqlStore(StoreSuite):
     @pytest.fixture
-    def open_store(self, postgres: Server) -> Iterator[Callable[[], PostgresqlStore]]:
-        url = postgres.database()
-        yield lambda: PostgresqlStore(url)
-        postgres.drop(url)
+    def open_store(self, postgres: Server) -> Callable[[], PostgresqlStore]:
+        url = postgres.emptied()
+        return lambda: PostgresqlStore(url)
