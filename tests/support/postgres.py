@@ -44,7 +44,7 @@ class Server:
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.folder, user.pw_uid, user.pw_gid)
-            self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            self._as_user = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.folder.chmod(0o711)
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count()
@@ -60,11 +60,18 @@ class Server:
     def start(self) -> None:
         """Start it and wait until it takes connections."""
         options = [f"-c{name}={value}" for name, value in _SETTINGS.items()]
-        command = [_PROGRAMS[-1] / "postgres", "-D", self.folder / "data", "-k", self.folder, *options]
+        command: list[str | Path] = [
+            _PROGRAMS[-1] / "postgres",
+            "-D",
+            self.folder / "data",
+            "-k",
+            self.folder,
+            *options,
+        ]
         with (self.folder / "log").open("ab") as log:
             # Should the tests themselves be killed, the kernel ends it.
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "INT", *self._as_user[1:], *command] if self._as_user else command,
+                ["setpriv", "--pdeathsig", "INT", *self._as_user, *command],
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -140,9 +147,9 @@ class Server:
         return self.url(name)
 
     def _make(self) -> None:
-        initdb = [_PROGRAMS[-1] / "initdb", "-D", self.folder / "data", "-U", _SUPERUSER, "--no-sync"]
+        initdb: list[str | Path] = [_PROGRAMS[-1] / "initdb", "-D", self.folder / "data", "-U", _SUPERUSER, "--no-sync"]
         more = ["--encoding=UTF8", "--locale=C", "--auth=trust", "--no-instructions"]
-        subprocess.run([*self._as_user, *initdb, *more], check=True, capture_output=True, cwd="/")
+        subprocess.run(["setpriv", *self._as_user, *initdb, *more], check=True, capture_output=True, cwd="/")
         (self.folder / "data" / "pg_hba.conf").write_text(_ACCESS)
 
     def _fill(self) -> None:
@@ -156,5 +163,3 @@ class Server:
         names = (sql.Identifier(name), sql.Identifier(template), sql.Identifier(OWNER))
         with self.admin() as admin:
             admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(*names))
-
-
