@@ -1,23 +1,29 @@
 """Where an installation lives and how it listens, from the environment and the command line."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 DEFAULT_HOME = Path("/var/lib/sandbay")
 DEFAULT_RUN = Path("/run/sandbay")
 DEFAULT_PORT = 8730
 LOOPBACK = "127.0.0.1"
+DATABASE_VARIABLE = "SANDBAY_DATABASE"
+"""Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One embedded installation: Core and one local node in one process."""
+    """One process: Core, and with `up` one local node.
+
+    `database_url` None means the SQLite file in `home`. It may hold a password and is shown nowhere.
+    """
 
     home: Path
     run: Path
     port: int = DEFAULT_PORT
     provider: str = "oci"
+    database_url: str | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -26,7 +32,7 @@ class Settings:
 
     @property
     def database(self) -> Path:
-        """The SQLite file."""
+        """The SQLite file, where no URL says otherwise."""
         return self.home / "sandbay.db"
 
     @property
@@ -45,8 +51,9 @@ class Settings:
         return self.home / "log" / "sandbay.log"
 
 
-def settings(port: int | None = None) -> Settings:
-    """`SANDBAY_HOME`, `SANDBAY_RUN`; what is mounted lives under the latter."""
+def settings(port: int | None = None, database: str | None = None) -> Settings:
+    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`."""
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
-    return Settings(home, run, port or DEFAULT_PORT)
+    database_url = database or os.environ.get(DATABASE_VARIABLE) or None
+    return Settings(home, run, port or DEFAULT_PORT, database_url=database_url)

@@ -1,0 +1,57 @@
+"""Which database: a file, or what a URL says. No text from here holds a password."""
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError, OperationalError
+
+from sandbay.adapters.store.migrate import migrate
+from sandbay.adapters.store.postgresql import PostgresqlStore
+from sandbay.adapters.store.sqlite import SqliteStore
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.ports.store import Store
+
+_POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+_FORMS = (
+    "postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:////PATH, with everything but letters and digits escaped (%40)"
+)
+
+
+def open_store(where: Path | str) -> Store:
+    """Migrate an SQLite file or the database at a URL to this version, and open it.
+
+    Refuses with `invalid_body` what is no such URL, and with `database_unavailable` what cannot be reached.
+    """
+    where = locate(where) if isinstance(where, str) else where
+    try:
+        migrate(where)
+    except OperationalError as error:
+        message = f"the database cannot be used: {_said(error, where)}"
+        raise RefusedError(Reason.DATABASE_UNAVAILABLE, message) from None
+    return SqliteStore(where) if isinstance(where, Path) else PostgresqlStore(where)
+
+
+def locate(text: str) -> Path | URL:
+    """An SQLite file or a PostgreSQL URL. The text is never quoted: what cannot be read may be a password."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise _unreadable() from None
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not url.query:
+        return Path(url.database).absolute()
+    if url.drivername not in _POSTGRESQL or "@" in (url.host or ""):
+        raise _unreadable()
+    return url
+
+
+def _unreadable() -> RefusedError:
+    return RefusedError(Reason.INVALID_BODY, f"the database's URL must be {_FORMS}", param="database")
+
+
+def _said(error: OperationalError, where: Path | URL) -> str:
+    said = " ".join(str(error.orig).split())
+    if isinstance(where, URL):
+        for secret in (where.password, where.query.get("password")):
+            said = said.replace(str(secret), "***") if secret else said
+    return said
