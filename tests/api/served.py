@@ -16,6 +16,7 @@ from sandbay.api.server import create_app
 from sandbay.app.core import Core, Settings
 from sandbay.app.installation import local_keys
 from sandbay.domain.declaration import Declaration
+from sandbay.ports.store import Store
 from tests.app.world import Running, World, archive, eventually
 from tests.fakes.memory_provider import DECLARATION
 from tests.support.reasons import App, Message, Watched
@@ -28,10 +29,18 @@ Json = dict[str, Any]
 class Served:
     """`admin` and `project` are HTTP clients with a key each; `nobody` has none."""
 
-    def __init__(self, root: Path, settings: Settings | None = None, declaration: Declaration = DECLARATION) -> None:
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings | None = None,
+        declaration: Declaration = DECLARATION,
+        *,
+        store: Store | None = None,
+        node: bool = True,
+    ) -> None:
         self.root = root
-        self.world = World(root / "world", settings, declaration)
-        self.running: Running = self.world.born().start()
+        self.world = World(root / "world", settings, declaration, store)
+        self.running: Running = self.world.born().start(node=node)
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)
         self._server, self._thread, self.address = _serve(self.core, self.surprises)

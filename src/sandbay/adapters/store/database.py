@@ -18,12 +18,12 @@ _FORMS = (
 )
 
 
-def open_store(where: Path | str) -> Store:
+def open_store(database: Path | str) -> Store:
     """Migrate an SQLite file or the database at a URL to this version, and open it.
 
     Refuses with `invalid_body` what is no such URL, and with `database_unavailable` what cannot be reached.
     """
-    where = locate(where) if isinstance(where, str) else where
+    where = locate(database) if isinstance(database, str) else database
     try:
         migrate(where)
     except OperationalError as error:
