@@ -156,6 +156,7 @@ class Server:
         with self.admin() as admin:
             admin.execute(f"CREATE ROLE {OWNER} LOGIN")
             admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(LOCKED), PASSWORD))
+            admin.execute(f"GRANT {OWNER} TO {LOCKED}")
         self._create(_EMPTY, "template1")
         migrate(self.url(_EMPTY))
 

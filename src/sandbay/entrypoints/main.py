@@ -44,11 +44,12 @@ def up(
 
 
 @app.command()
-def core(*, database: Database = None, port: Port = None) -> None:
+def core(*, database: Database = None, port: Port = None, as_json: Json = False) -> None:
     """Serve the interface without a node, beside others on one database.
 
     Nodes cannot connect from elsewhere yet: until one does, what is registered stays pending.
     """
+    del as_json  # says how a refusal is told, which is not decided here
     _server(_core, port, database)
 
 

@@ -1,5 +1,6 @@
 """Which database: a file, or what a URL says. No text from here holds a password."""
 
+import re
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -13,6 +14,8 @@ from sandbay.domain.reasons import Reason
 from sandbay.ports.store import Store
 
 _POSTGRESQL = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+_HOST = re.compile(r"[\w.:%-]*")
+"""A sign in a password that had to be escaped ends it too early, and its rest would be shown as the host."""
 _FORMS = (
     "postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:////PATH, with everything but letters and digits escaped (%40)"
 )
@@ -38,9 +41,9 @@ def locate(text: str) -> Path | URL:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise _unreadable() from None
-    if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not url.query:
+    if url.drivername == "sqlite" and url.database and url.database != ":memory:" and not (url.host or url.query):
         return Path(url.database).absolute()
-    if url.drivername not in _POSTGRESQL or "@" in (url.host or ""):
+    if url.drivername not in _POSTGRESQL or not _HOST.fullmatch(url.host or ""):
         raise _unreadable()
     return url
 
