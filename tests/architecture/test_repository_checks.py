@@ -108,7 +108,7 @@ def test_postgresql_is_installed_without_a_cluster(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(setup, "must_run", run)
     monkeypatch.setattr(setup, "as_root", lambda command, why: list(command))
     monkeypatch.setattr(setup.SystemPackage, "is_installed", lambda _: True)
-    with pytest.raises(OSError) if fails else contextlib.nullcontext():
+    with pytest.raises(OSError, match="apt-get") if fails else contextlib.nullcontext():
         setup._install_system([setup.SystemPackage("postgresql", "/x", "tests")])
     settings = "pg_conftool /etc/postgresql-common/createcluster.conf"
     assert [line for line in ran[1:] if "postgresql" in line][1:] == [
