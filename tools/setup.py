@@ -25,6 +25,8 @@ from tools.machine import (
 LOCK = ROOT / "requirements" / "dev.txt"
 UV_LOCK = ROOT / "requirements" / "uv.txt"
 SYSTEM_LIST = ROOT / "requirements" / "system.txt"
+# Packages whose service would start, and listen on every address, when they are installed.
+_SERVICES = {"docker-registry": "docker-registry.service"}
 _STAMP = VENV / "sandbay-setup"
 _POSTGRESQL = "postgresql"
 _CLUSTER = ("pg_conftool", "/etc/postgresql-common/createcluster.conf")
@@ -77,6 +79,7 @@ def _install_system(missing: list[SystemPackage]) -> None:
     apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
     must_run(as_root([*apt, "update"], why="Installing them"), doing="apt-get update")
     names = [package.name for package in missing]
+    _keep_from_starting(names)
     install = [*apt, "install", "--yes", "--no-install-recommends"]
     with _no_cluster(install) if _POSTGRESQL in names else contextlib.nullcontext():
         must_run(as_root([*install, *names], why="Installing them"), doing="apt-get install")
@@ -95,6 +98,13 @@ def _no_cluster(install: list[str]) -> Iterator[None]:
         yield
     finally:
         must_run(as_root([*_CLUSTER, "remove", "create_main_cluster"], why="Installing them"), doing="pg_conftool")
+
+
+def _keep_from_starting(names: list[str]) -> None:
+    """A program that only the tests start must not begin to serve this machine's network by being installed."""
+    units = [_SERVICES[name] for name in names if name in _SERVICES]
+    if units and pathlib.Path("/run/systemd/system").exists():
+        must_run(as_root(["systemctl", "mask", *units], why="Keeping them from starting"), doing="systemctl mask")
 
 
 def _make_environment() -> None:

@@ -5,6 +5,7 @@ import json
 import socket
 import tarfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,13 @@ class Served:
         root: Path,
         settings: Settings | None = None,
         declaration: Declaration = DECLARATION,
+        plain_registries: Sequence[str] = (),
         *,
         store: Store | None = None,
         node: bool = True,
     ) -> None:
         self.root = root
-        self.world = World(root / "world", settings, declaration, store)
+        self.world = World(root / "world", settings, declaration, plain_registries, store)
         self.running: Running = self.world.born().start(node=node)
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)

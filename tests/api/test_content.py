@@ -1,6 +1,7 @@
 """Images that are at fault are refused at registration with the one right reason, and leave no release behind."""
 
 import dataclasses
+import tarfile
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +12,7 @@ from sandbay.domain.declaration import ArtifactRule, Declaration
 from sandbay.domain.reasons import Reason
 from tests.api.served import IMAGES, Served, answered, refused
 from tests.fakes.memory_provider import DECLARATION
-from tests.support.oci_layout import Layout
+from tests.support.oci_layout import Layout, digest_of
 from tests.support.tar_entries import file
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "images"
@@ -54,6 +55,32 @@ def test_an_awkward_layout(catalog: Served, name: str, code: str) -> None:
     response = _register(catalog, catalog.upload_layout(FIXTURES / name / "layout"))
     refused(response, 422, code)
     assert answered(catalog.admin.get(f"{IMAGES}/{NAME}/releases"))["items"] == []
+
+
+@pytest.mark.parametrize(
+    "name, code",
+    [
+        _produces("g03-archive-link-out", pytest.mark.produces(Reason.MALFORMED_ARCHIVE)),
+        _produces("g05-archive-two-images", pytest.mark.produces(Reason.AMBIGUOUS_ARCHIVE)),
+        _produces("g09-archive-diff-id", pytest.mark.produces(Reason.DIFF_ID_MISMATCH)),
+    ],
+)
+def test_an_awkward_docker_archive(catalog: Served, name: str, code: str) -> None:
+    upload = catalog.upload_bytes((FIXTURES / name / "archive.tar").read_bytes())
+    refused(_register(catalog, upload), 422, code)
+    assert answered(catalog.admin.get(f"{IMAGES}/{NAME}/releases"))["items"] == []
+
+
+def test_a_docker_archive_is_a_release_by_its_name(served: Served) -> None:
+    answered(served.admin.post(IMAGES, json={"name": "saved"}), 201)
+    upload = served.upload_bytes((FIXTURES / "g05-archive-two-images" / "archive.tar").read_bytes())
+    body = {"source": {"upload": upload, "tag": "fx/b:1"}, "platforms": ["linux/amd64"]}
+    made = answered(served.admin.post(f"{IMAGES}/saved/releases", json=body), 201)
+    with tarfile.open(FIXTURES / "g05-archive-two-images" / "archive.tar") as archive:
+        layer = archive.extractfile("b/layer.tar")
+        assert layer
+        assert made["variants"][0]["layers"][0]["digest"] == digest_of(layer.read())
+    assert answered(served.admin.post(f"{IMAGES}/saved/releases", json=body))["id"] == made["id"]
 
 
 @pytest.mark.produces(Reason.MALFORMED_CONFIG)

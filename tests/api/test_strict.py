@@ -120,7 +120,7 @@ OTHERS: list[tuple[str, str, Any, str]] = [
     ("POST", IMAGES, {"name": "img_00000000000000000000"}, "name"),
     ("POST", IMAGES, {"name": "web", "description": "x\0"}, "description"),
     ("PATCH", f"{IMAGES}/web", {"state": "gone"}, "state"),
-    ("POST", f"{IMAGES}/web/releases", {"source": {}}, "source.upload"),
+    ("POST", f"{IMAGES}/web/releases", {"source": {}}, "source"),
     ("POST", f"{IMAGES}/web/releases", {"source": {"upload": "u", "url": "x"}}, "source.url"),
     ("POST", f"{IMAGES}/web/releases", {"source": {"upload": "u"}, "platforms": []}, "platforms"),
     ("POST", f"{IMAGES}/web/releases", {"source": {"upload": "u"}, "platforms": ["x"]}, "platforms.0"),
@@ -252,7 +252,14 @@ VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
 )
 BODIES = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), VALUES, max_size=4) | VALUES
-STRANGE = {"image": "web", "number": "1", "channel": "stable", "project": "p", "session": "ses_00000000000000000000"}
+STRANGE = {
+    "registry": "a\\b",
+    "image": "web",
+    "number": "1",
+    "channel": "stable",
+    "project": "p",
+    "session": "ses_00000000000000000000",
+}
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,18 +13,19 @@ from typing import Any
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
-from sandbay.adapters.image_source.layout import ArchiveTree, LayoutSource
+from sandbay.adapters.image_source.registry import RegistrySources
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.migrate import migrate
 from sandbay.adapters.store.sqlite import SqliteStore
 from sandbay.adapters.uploads.folder import FolderUploads
+from sandbay.adapters.vault.key_file import KeyFileVault
 from sandbay.app.access import find_project
 from sandbay.app.core import SYSTEM, Actor, Core, Settings
 from sandbay.app.images import create_image
 from sandbay.app.installation import ensure_installation, host_platform
 from sandbay.app.nodes import NodeReports
 from sandbay.app.reconcile import reconcile
-from sandbay.app.register import Registered, Registration, register
+from sandbay.app.register import FromUpload, Registered, Registration, register
 from sandbay.app.uploads import receive
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.deployment import Pool
@@ -32,6 +33,9 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import NodeId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.reasons import Reason
+from sandbay.engine.registry.pace import Pace, Patience
+from sandbay.engine.registry.trust import Trust
+from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import CatalogOf, Store
 from tests.fakes.memory_provider import DECLARATION, MemoryProvider
@@ -128,6 +132,7 @@ class World:
         root: Path,
         settings: Settings | None = None,
         declaration: Declaration = DECLARATION,
+        plain_registries: Sequence[str] = (),
         store: Store | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -137,6 +142,8 @@ class World:
         self.store = store or SqliteStore(root / "db")
         self.blobs = FolderBlobs(root / "blobs")
         self.node = NodeWorld()
+        self.plain_registries = plain_registries
+        self.pace = Pace(Patience(connect=20, read=2, tries=3), sleep=lambda _: None)
         self.lives: list[Running] = []
 
     def born(self, life: Life | None = None) -> "Running":
@@ -161,7 +168,9 @@ class Running:
         self.core = Core(
             store=MortalStore(world.store, life),
             blobs=world.blobs,
-            uploads=FolderUploads(world.root / "uploads", lambda path: LayoutSource(lambda: ArchiveTree(path))),
+            uploads=FolderUploads(world.root / "uploads", open_archive),
+            registries=RegistrySources(Trust(world.plain_registries), world.pace),
+            vault=KeyFileVault(world.root / "key"),
             link=self.link,
             clock=SystemClock(),
             ids=RandomIds(),
@@ -193,7 +202,7 @@ class Running:
         upload = receive(self.core, SYSTEM, [archive(self.world.root / f"layout-{name}-{content}", content)])
         if self.core.store.read(CatalogOf(frozenset({name}))).image(name) is None:
             create_image(self.core, SYSTEM, name, "", {})
-        return register(self.core, SYSTEM, name, Registration(upload.id, **asked))
+        return register(self.core, SYSTEM, name, Registration(FromUpload(upload.id), **asked))
 
     def close(self) -> None:
         """Stop threads; a killed process has none that could do anything."""

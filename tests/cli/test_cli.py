@@ -238,6 +238,7 @@ def test_exit_codes_of_the_command_are_its_own(environ: Point, sandbay: Sandbay,
         ["nothing"],
         ["images"],
         ["images", "register", "web"],
+        ["images", "register", "web", "--from-layout", "x", "--from-archive", "y"],
         ["sessions", "exec", SESSION],
         ["sessions", "exec", SESSION, "--shell", "x", "--", "y"],
         ["sessions", "cp", "a", "b"],
@@ -449,6 +450,36 @@ def test_register_waits_until_it_is_active(
         assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_layout")
 
 
+def test_progress_leaves_the_streams_to_programs_with_json(
+    environ: Point, sandbay: Sandbay, catalog: Table, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbay.cli.progress._QUIET_FOR", -1.0)
+    (tmp_path / "blobs/sha256").mkdir(parents=True)
+    (tmp_path / "oci-layout").write_text("{}")
+    (tmp_path / "index.json").write_text("{}")
+    command = ("images", "register", "web", "--from-layout", str(tmp_path), "--wait")
+    with scripted(answering(catalog)) as server:
+        environ(server.url)
+        assert sandbay(*command).err.startswith("web: ")
+        assert sandbay(*command, "--json").err == ""
+
+
+def test_register_sends_an_archive_as_it_is(
+    environ: Point, sandbay: Sandbay, catalog: Table, tmp_path: pathlib.Path
+) -> None:
+    archive = tmp_path / "web.tar"
+    archive.write_bytes(b"whatever it is")
+    with scripted(answering(catalog)) as server:
+        environ(server.url)
+        said = sandbay("images", "register", "web", "--from-archive", f"{archive}:fx/a:1", "-q")
+        assert (said.code, said.out, said.err) == (0, "web:3\n", "")
+        upload, register = (a for a in server.asked if a.path.endswith(("/uploads", "/releases")))
+        assert upload.body == b"whatever it is"
+        assert register.json == {"source": {"upload": "upl_1", "tag": "fx/a:1"}}
+        wrong = sandbay("images", "register", "web", "--from-archive", str(tmp_path), "--json")
+        assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_archive")
+
+
 def test_starting_is_cheap() -> None:
     program = (
         "import sys; from sandbay.cli.main import run; run(arguments=['--help']);"
@@ -493,7 +524,8 @@ def test_being_told_to_stop_removes_the_session(tmp_path: pathlib.Path, number: 
 
     with scripted(script) as server:
         env = {**os.environ, "SANDBAY_URL": server.url, "SANDBAY_API_KEY": "k", "HOME": str(tmp_path)}
-        command = [sys.executable, "-c", MAIN, "run", "web", "--", "sleep"]
+        # A test run in the background hands down ignored signals, which a program is right to leave ignored.
+        command = ["env", "--default-signal", sys.executable, "-c", MAIN, "run", "web", "--", "sleep"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
             assert reached.wait(30)
             process.send_signal(number)

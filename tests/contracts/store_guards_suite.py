@@ -16,7 +16,8 @@ from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import frozen_columns
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import AllocationId
-from sandbay.ports.changes import AddAudit, AddKey, AddUpload, AddWish, AdmitSession, MoveAllocation
+from sandbay.domain.registry import RegistrySecret
+from sandbay.ports.changes import AddAudit, AddKey, AddUpload, AddWish, AdmitSession, MoveAllocation, PutRegistrySecret
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
     FAULT,
@@ -46,7 +47,7 @@ FROZEN = {
     },
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
-FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads"}
+FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets"}
 """Written by hand, so that a declaration that goes missing is missed."""
 
 GUARDED = [table for table in METADATA.sorted_tables if table.name not in FREE]
@@ -96,7 +97,7 @@ def fill(store: Store) -> None:
     store.apply(AdmitSession(session(), frozen(), "idem", "sha256:body"), reserved(), AddWish(content("w"), NODE, NOW))
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
-    store.apply(AddAudit(entry("two")))
+    store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
 
 
 def rows(raw: Raw, table: Table) -> list[tuple[Any, ...]]:

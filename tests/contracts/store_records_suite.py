@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from sandbay.domain.ids import KeyId, ProjectId, UploadId
+from sandbay.domain.registry import RegistrySecret
 from sandbay.ports.changes import (
     AddAudit,
     AddKey,
@@ -13,11 +14,24 @@ from sandbay.ports.changes import (
     AddUpload,
     ChangeProject,
     ConflictKind,
+    DropRegistrySecret,
     DropUpload,
+    PutRegistrySecret,
     RevokeKey,
 )
 from sandbay.ports.records import Page
-from sandbay.ports.store import Audit, ExpiredUploads, KeyOf, Keys, ProjectOf, Projects, Store, UploadOf
+from sandbay.ports.store import (
+    Audit,
+    ExpiredUploads,
+    KeyOf,
+    Keys,
+    ProjectOf,
+    Projects,
+    RegistrySecretOf,
+    RegistrySecrets,
+    Store,
+    UploadOf,
+)
 from tests.contracts.store_base import Open, StoreContract
 from tests.contracts.store_things import NOW, PROJECT, entry, everything, key, later, project, refuses, upload
 
@@ -78,6 +92,16 @@ class RecordsSuite(StoreContract):
         for _ in range(2):
             store.apply(DropUpload(UploadId("upl_b")))
         assert store.read(UploadOf(UploadId("upl_b"))) is None
+
+    def test_a_registry_has_one_secret_the_last_one(self, store: Store) -> None:
+        for registry, sealed, at in (("b", "1", NOW), ("a", "2", NOW), ("b", "3", later(1))):
+            store.apply(PutRegistrySecret(RegistrySecret(registry, sealed, at)))
+        kept = (RegistrySecret("a", "2", NOW), RegistrySecret("b", "3", later(1)))
+        assert store.read(RegistrySecrets()) == kept
+        assert [store.read(RegistrySecretOf(name)) for name in ("a", "b", "c")] == [*kept, None]
+        refuses(store, DropRegistrySecret("c"), MISSING)
+        store.apply(DropRegistrySecret("a"))
+        assert store.read(RegistrySecrets()) == kept[1:]
 
     def test_the_audit_is_newest_first_by_page_and_subject(self, store: Store) -> None:
         odd = [entry(f"{n}", "odd" if n % 2 else "even") for n in range(7)]

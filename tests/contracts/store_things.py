@@ -69,6 +69,7 @@ from sandbay.ports.store import (
     OpenAllocations,
     Projects,
     ReadinessRows,
+    RegistrySecrets,
     Sessions,
     Store,
     TheDeployment,
@@ -217,7 +218,7 @@ def everything(store: Store) -> Sequence[object]:
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
-        *(ReadinessRows(), Audit(page=ALL)),
+        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
     )
     return [*keys, *opened, *(store.read(query) for query in queries)]
 

@@ -7,6 +7,7 @@ from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.image_source.layout import ArchiveTree, FolderTree, LayoutSource
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
+from sandbay.engine.archive import Archive
 from sandbay.engine.limits import Limits
 from sandbay.ports.image_source import ImageSource, Wanted
 from tests.contracts.image_source_suite import AMD64, ImageSourceSuite
@@ -65,7 +66,7 @@ class TestLayoutArchive(ImageSourceSuite):
         scratch.mkdir(exist_ok=True)
         path = scratch / "archive.tar"
         path.write_bytes(data)
-        return LayoutSource(lambda: ArchiveTree(path, Limits(archive_members=50)))
+        return LayoutSource(lambda: ArchiveTree(Archive(path, Limits(archive_members=50))))
 
     @pytest.fixture
     def entries(self, tmp_path: Path) -> list[Entry]:

@@ -25,6 +25,7 @@ from sandbay.domain.reference import (
     is_image_name,
     parse_image,
     parse_oci,
+    parse_registry,
 )
 
 OCI_TABLE: list[dict[str, Any]] = json.loads(
@@ -190,3 +191,29 @@ def test_kinds_have_prefixes_of_their_own() -> None:
     assert len(set(PREFIXES.values())) == len(PREFIXES)
     assert as_image_id(IMAGE) == ImageId(IMAGE)
     assert as_image_id(RELEASE) is None
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("docker.io", "docker.io"),
+        ("index.docker.io", "docker.io"),
+        ("Reg.Example:5000", "reg.example:5000"),
+        ("localhost", "localhost"),
+        ("[::1]:5000", "[::1]:5000"),
+        *((text, None) for text in ("", "a b", "a/b", "https://a", "a:b", "a..b", "-a", "a@b", "x" * 256)),
+    ],
+)
+def test_a_registry_has_one_name(text: str, name: str | None) -> None:
+    found = parse_registry(text)
+    assert (None if isinstance(found, Malformed) else found) == name
+
+
+@given(st.from_regex(r"\A[a-zA-Z0-9.:-]{1,40}\Z"))
+def test_a_registrys_name_is_the_one_of_the_references_to_it(text: str) -> None:
+    reference = parse_oci(f"{text}/x")
+    name = parse_registry(text)
+    if isinstance(reference, OciReference) and reference.path == "x":
+        assert parse_registry(reference.domain) == name
+    if not isinstance(name, Malformed):
+        assert parse_registry(name) == name

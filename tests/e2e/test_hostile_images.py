@@ -39,6 +39,16 @@ def test_it_is_refused_by_name_and_never_runs(house: Installation, fixture: str,
     assert (ran.code, ran.refusal["code"]) == (125, "release_rejected")
 
 
+@pytest.mark.parametrize("fixture", ["g01-archive", "g02-archive-linked-layer", "g06-archive-no-tags"])
+def test_a_docker_archive_runs(house: Installation, fixture: str) -> None:
+    archive = str(FIXTURES / fixture / "archive.tar")
+    options = ("--platform", "linux/amd64", "--wait", "--json")
+    done = house.cli("images", "register", fixture[:3], "--from-archive", archive, *options)
+    assert done.code == 0, done
+    # The program in it ends as it is told.
+    assert house.cli("run", fixture[:3], "--", "/bin/probe", "exit", "7").code == 7
+
+
 @pytest.mark.produces(Reason.CONTENT_LOST)
 def test_bytes_lost_on_the_node_start_nothing(house: Installation) -> None:
     """What the node kept of the image is damaged behind its back: the start notices."""

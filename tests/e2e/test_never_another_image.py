@@ -151,7 +151,7 @@ def test_a_provider_that_boots_another_image(rigged: Rigged) -> None:
         refused(run(house, "wanted"), "image_mismatch")
     finally:
         rigged.provider.boots = None
-    listed = house.ok("sessions", "ls", "--json").data
+    listed = house.ok("sessions", "ls", "--json").data["items"]
     assert [s["reason"]["code"] for s in listed if s["image"]["name"] == "wanted"] == ["image_mismatch"]
-    assert rigged.provider.list_allocations() == ()
+    assert not rigged.provider.list_allocations()
     assert house.cli("run", "wanted", *WHICH).out == "wanted\n"

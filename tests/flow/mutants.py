@@ -17,7 +17,7 @@ class Mutant(NamedTuple):
 
 RESOLVE, FREEZE, PLACE = "flow/resolve.py", "flow/freeze.py", "flow/place.py"
 WANT, PREPARE, RUN = "flow/want.py", "flow/prepare.py", "flow/run.py"
-READINESS = "domain/readiness.py"
+READINESS, RELEASE = "domain/readiness.py", "domain/release.py"
 
 _FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment)\n"
 _CHECKS = "= (_not_retired, _supported, _active)"
@@ -55,8 +55,6 @@ _OF_RESOLVE = [
         "key=lambda s: list(Level).index(s.level)",
     ),
     ("a retired image takes Sessions", "is ImageState.RETIRED:", "is ImageState.DEPRECATED:"),
-    ("a retired release takes Sessions", '    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),\n', ""),
-    ("a rejected release is only pending", "(Reason.RELEASE_REJECTED, ", "(Reason.RELEASE_PENDING, "),
     ("any provider will do", "== variant.platform and p.provider in", "== variant.platform or p.provider in"),
     (
         "a paused pool supports nothing",
@@ -230,6 +228,11 @@ _OF_READINESS = [
     ("every wait is the shortest", "_RETRY_AFTER[min(max(attempt, 1), len(_RETRY_AFTER)) - 1]", "_RETRY_AFTER[0]"),
 ]
 
+_OF_RELEASE = [
+    ("a retired release takes Sessions", '    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),\n', ""),
+    ("a rejected release is only pending", "(Reason.RELEASE_REJECTED, ", "(Reason.RELEASE_PENDING, "),
+]
+
 _BY_FILE = {
     RESOLVE: _OF_RESOLVE,
     FREEZE: _OF_FREEZE,
@@ -238,5 +241,6 @@ _BY_FILE = {
     PREPARE: _OF_PREPARE,
     RUN: _OF_RUN,
     READINESS: _OF_READINESS,
+    RELEASE: _OF_RELEASE,
 }
 MUTANTS = tuple(Mutant(file, *fault) for file, faults in _BY_FILE.items() for fault in faults)

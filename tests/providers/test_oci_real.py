@@ -341,5 +341,18 @@ def test_v1_alone_with_a_cgroup2_mount_of_our_own(images: Images, here: Installa
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "legacy\nran\nended\nfree\n")
 
 
+def test_limits_are_those_of_cgroup2_where_that_is_all_there_is(here: Installation) -> None:
+    layout = find_layout(Path("/proc/self/mountinfo").read_text(), Path("/none")).layout
+    if layout is not Layout.UNIFIED:
+        pytest.skip(f"this machine lacks control groups of version 2 alone: its layout is {layout}")
+    allocation = here.start(here.images.plain())
+    pid = here.provider.booted(allocation).host_pid
+    group = Path("/sys/fs/cgroup") / Path(f"/proc/{pid}/cgroup").read_text().strip().removeprefix("0::/")
+    size = SandboxSize()
+    assert (group / "memory.max").read_text().strip() == str(size.memory)
+    assert (group / "pids.max").read_text().strip() == str(size.pids)
+    assert (group / "cpu.max").read_text().split()[0] == str(int(100_000 * size.cpus))
+
+
 def _which() -> list[Entry]:
     return [file("etc/which", b"which")]

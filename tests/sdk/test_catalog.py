@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sandbay.sdk import AdminClient, Progress
+from sandbay.sdk.archive import ArchiveFile, split_archive_tag
 from sandbay.sdk.errors import ContentError, PlacementError, UnknownReferenceError
 from sandbay.sdk.layout import LayoutTar, split_tag
 from sandbay.sdk.references import parse
@@ -135,6 +136,35 @@ def catalog(**answers: Answer) -> Callable[[Asked], Answer]:
         return table.get(what, refusal(404, "not_found", "not_found_error"))
 
     return script
+
+
+def test_the_tag_of_an_archive_may_hold_colons_and_a_file_may_too(tmp_path: pathlib.Path) -> None:
+    for name in ("a.tar", "b:1"):
+        (tmp_path / name).write_bytes(b"")
+    cases = {
+        "a.tar": ("a.tar", None),
+        "a.tar:1": ("a.tar", "1"),
+        "a.tar:reg.example:5000/fx/a:1": ("a.tar", "reg.example:5000/fx/a:1"),
+        "b:1": ("b:1", None),
+        "b:1:2": ("b:1", "2"),
+        "c:1": ("c:1", None),
+    }
+    for text, (file, tag) in cases.items():
+        assert split_archive_tag(f"{tmp_path}/{text}") == (f"{tmp_path}/{file}", tag)
+
+
+def test_an_archive_that_changes_while_it_is_read_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(b"12345")
+    body = ArchiveFile(path)
+    assert (b"".join(body), body.size) == (b"12345", 5)
+    for changed in (b"1234", b"123456"):
+        path.write_bytes(changed)
+        with pytest.raises(ContentError, match="changed"):
+            b"".join(body)
+    for nothing in (tmp_path, tmp_path / "none"):
+        with pytest.raises(ContentError):
+            ArchiveFile(nothing)
 
 
 @pytest.mark.parametrize("existing", [Answer(201, image()), refusal(409, "name_taken", "conflict_error")])

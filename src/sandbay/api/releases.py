@@ -13,11 +13,12 @@ from sandbay.domain.reasons import Group, Reason
 
 router = APIRouter(prefix="/core/v1/sandbox/images/{image}/releases", route_class=StrictRoute, tags=["images"])
 
-_CONTENT = tuple(reason for reason in Reason if reason.about.group is Group.CONTENT)
+_READING = tuple(reason for reason in Reason if reason.about.group in (Group.CONTENT, Group.TRANSFER))
 _REGISTERING = (
     *(Reason.IMAGE_UNKNOWN, Reason.NOT_FOUND, Reason.PROVIDER_UNKNOWN, Reason.IMAGE_RETIRED),
     *(Reason.RELEASE_INCOMPLETE, Reason.LIMIT_REACHED, Reason.REVISION_STALE, Reason.NO_SPACE),
-    *_CONTENT,
+    *(Reason.INVALID_REFERENCE, Reason.HOST_UNFIT),
+    *_READING,
 )
 
 
@@ -35,7 +36,10 @@ def get_releases(core: TheCore, image: Name, asked: ThePage) -> ReleaseList:
     responses=also(200, ReleaseOut, "The same content was there.") | refusing(*_REGISTERING),
 )
 def post_release(core: TheCore, actor: TheActor, image: Name, body: ReleaseIn, response: Response) -> ReleaseOut:
-    """Register an upload as a release. It is read, verified and copied; identical content is the release there is."""
+    """Register an upload, or what a registry has, as a release. It is read, verified and copied.
+
+    Identical content is the release there is.
+    """
     registered = register(core, actor, image, body.registration())
     if not registered.created:
         response.status_code = 200

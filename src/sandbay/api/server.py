@@ -21,6 +21,7 @@ from sandbay.api import (
     images,
     nodes,
     projects,
+    registry_secrets,
     releases,
     sessions,
     strict,
@@ -35,6 +36,7 @@ from sandbay.domain.reasons import Reason
 VERSION = "v1"
 _ROUTERS = (
     *(health.router, deployment.router, uploads.router, images.router, releases.router, channels.router),
+    registry_secrets.router,
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, files.router),

@@ -14,5 +14,8 @@ router = APIRouter(prefix="/core/v1/sandbox/uploads", route_class=StrictRoute, t
 
 @router.post("", status_code=201, responses=refusing(Reason.LIMIT_EXCEEDED, Reason.NO_SPACE), openapi_extra=BYTES_BODY)
 def post_upload(core: TheCore, actor: TheActor, body: TheBody) -> UploadOut:
-    """Receive a tar of an OCI layout. It is bounded, hashed as it comes, and dropped when it expires."""
+    """Receive a tar of an OCI layout, or what `docker save` writes.
+
+    It is bounded, hashed as it comes, and dropped when it expires.
+    """
     return upload_out(receive(core, actor, body))

@@ -14,8 +14,10 @@ from sandbay.ports.blobs import Blobs
 from sandbay.ports.clock import Clock
 from sandbay.ports.ids import Ids
 from sandbay.ports.node_link import NodeLink
+from sandbay.ports.registries import Registries
 from sandbay.ports.store import Store
 from sandbay.ports.uploads import Uploads
+from sandbay.ports.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Core:
     store: Store
     blobs: Blobs
     uploads: Uploads
+    registries: Registries
+    vault: Vault
     link: NodeLink
     clock: Clock
     ids: Ids

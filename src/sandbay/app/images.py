@@ -12,7 +12,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ImageId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import STABLE, is_channel_name, is_image_name
-from sandbay.domain.release import RELEASE_MOVES, ReleaseState
+from sandbay.domain.release import NOT_RUNNABLE, RELEASE_MOVES, ReleaseState
 from sandbay.ports.changes import AddImage, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
 from sandbay.ports.store import CatalogOf, Images
 
@@ -166,18 +166,11 @@ def promote(
     return find_image(core, name_or_id)
 
 
-_NOT_ACTIVE = {
-    ReleaseState.PENDING: (Reason.RELEASE_PENDING, "has not been proved on a node yet"),
-    ReleaseState.REJECTED: (Reason.RELEASE_REJECTED, "was rejected: its bytes are at fault"),
-    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),
-}
-
-
 def _check_active(entry: ImageEntry, held: ReleaseEntry) -> None:
     if entry.image.state is ImageState.RETIRED:
         raise RefusedError(Reason.IMAGE_RETIRED, f"{entry.image.name} is retired")
-    if held.status.state in _NOT_ACTIVE:
-        reason, what = _NOT_ACTIVE[held.status.state]
+    if held.status.state in NOT_RUNNABLE:
+        reason, what = NOT_RUNNABLE[held.status.state]
         raise RefusedError(reason, f"{entry.image.name}:{held.release.number} {what}", param="release")
 
 

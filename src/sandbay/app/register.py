@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.images import find_image
+from sandbay.app.registries import open_registry
 from sandbay.app.select import current_deployment
 from sandbay.app.uploads import open_source
 from sandbay.domain.catalog import ImageEntry, ImageState, ReleaseEntry
@@ -18,7 +19,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
-from sandbay.domain.reference import is_channel_name
+from sandbay.domain.reference import OciReference, is_channel_name
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
 from sandbay.ports.image_source import Wanted
@@ -28,11 +29,25 @@ _TRIES = 10
 
 
 @dataclass(frozen=True)
-class Registration:
-    """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it."""
+class FromUpload:
+    """Received bytes; `tag` says which image where there are several."""
 
     upload: str
     tag: str | None = None
+
+
+@dataclass(frozen=True)
+class FromRegistry:
+    """A registry's tag or digest. What is registered is the digest that the tag means now."""
+
+    reference: OciReference
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it."""
+
+    source: FromUpload | FromRegistry
     source_commit: str | None = None
     platforms: Sequence[Platform] | None = None
     providers: Sequence[str] | None = None
@@ -51,9 +66,9 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     """Read, verify, copy, append. Refused content leaves no release behind."""
     entry = find_image(core, name_or_id)
     _check(core, entry, asked)
-    wanted = Wanted(tuple(asked.platforms or _pool_platforms(core)), asked.tag)
+    platforms = tuple(asked.platforms or _pool_platforms(core))
     try:
-        read = open_source(core, asked.upload).read(wanted, core.blobs, lambda *_: None)
+        read = _read(core, asked.source, platforms)
         variants = tuple(replace(v, providers=_providers(core, v, asked.providers)) for v in read)
     except RefusedError as error:
         audit.refused(core, actor, "release.register", entry.image.id, error)
@@ -68,6 +83,14 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
             core.changed.set()
             return Registered(held, created=True)
     raise RefusedError(Reason.REVISION_STALE, f"{entry.image.name} keeps getting releases; try again")
+
+
+def _read(core: Core, source: FromUpload | FromRegistry, platforms: tuple[Platform, ...]) -> tuple[Variant, ...]:
+    if isinstance(source, FromUpload):
+        opened, wanted = open_source(core, source.upload), Wanted(platforms, source.tag)
+    else:
+        opened, wanted = open_registry(core, source.reference), Wanted(platforms)
+    return opened.read(wanted, core.blobs, lambda *_: None)
 
 
 def _check(core: Core, entry: ImageEntry, asked: Registration) -> None:
@@ -125,7 +148,9 @@ def _append(
     """One transaction; None when somebody else took the number first."""
     number = max(entry.releases, default=0) + 1
     release = Release(ReleaseId(core.ids.new("release")), entry.image.id, number, variants, asked.source_commit)
-    facts = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
+    facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
+    if isinstance(asked.source, FromRegistry):
+        facts |= _origin(asked.source.reference, variants[0])
     changes: list[Change] = [
         AddRelease(release, core.clock.now(), core.settings.releases_per_image, asked.promote),
         *proof_wishes(core, variants),
@@ -140,6 +165,12 @@ def _append(
             raise RefusedError(Reason.LIMIT_REACHED, message, details=details) from conflict
         return None
     return ReleaseEntry(release, ReleaseStatus(ReleaseState.PENDING, None, asked.promote))
+
+
+def _origin(reference: OciReference, first: Variant) -> dict[str, str | None]:
+    """Where it came from: by digest, the tag as a remark only."""
+    found = replace(reference, tag=None, digest=first.index_digest or first.digest)
+    return {"source": str(found), "tag": reference.tag}
 
 
 def proof_wishes(core: Core, variants: Sequence[Variant]) -> list[AddWish]:

@@ -7,9 +7,10 @@ import typer
 
 from sandbay.cli import connect, options, render
 from sandbay.cli.progress import Bar
+from sandbay.cli.sources import one_source
 
 if TYPE_CHECKING:
-    from sandbay.sdk.catalog import Images
+    from sandbay.sdk.catalog import Asked, Images
     from sandbay.sdk.resources import Image, Readiness, Release
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
@@ -22,7 +23,13 @@ Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 def register(  # noqa: PLR0913 - a fixed form of the command line
     name: Annotated[str, typer.Argument(metavar="NAME", help="The image; it is made when it is missing.")],
     *,
-    from_layout: Annotated[str, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")],
+    from_layout: Annotated[str | None, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")] = None,
+    from_archive: Annotated[
+        str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
+    ] = None,
+    from_registry: Annotated[
+        str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")
+    ] = None,
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
@@ -32,20 +39,15 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
-    with connect.administrator() as admin, Bar(name, quiet=quiet) as bar:
-        from sandbay.sdk.layout import split_tag
-
-        folder, tag = split_tag(from_layout)
-        release = admin.images.register_layout(
-            name,
-            folder,
-            tag=tag,
-            platforms=platform or (),
-            providers=provider or (),
-            source_commit=source_commit,
-            promote=promote,
-            progress=bar.update,
-        )
+    source = one_source(layout=from_layout, archive=from_archive, registry=from_registry)
+    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json) as bar:
+        asked: Asked = {
+            "platforms": platform or (),
+            "providers": provider or (),
+            "source_commit": source_commit,
+            "promote": promote,
+        }
+        release = source(admin.images, name, bar.update, asked)
         if wait:
             release = admin.images.wait_active(name, release.number, progress=bar.update)
     if as_json:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import typer
 
-from sandbay.cli import deployment, failures, images, sessions
+from sandbay.cli import deployment, failures, images, registries, sessions
 from sandbay.cli import run as run_command
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ def sandbay() -> None:
 app.command()(run_command.run)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(images.app, name="images")
+app.add_typer(registries.app, name="registries")
 app.add_typer(deployment.app, name="deployment")
 
 

@@ -49,7 +49,9 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             image_command=True,
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
-        code = _in_its_own_sandbox(client, admission, Bar(image, quiet=quiet), argv or None, said, as_json=as_json)
+        code = _in_its_own_sandbox(
+            client, admission, Bar(image, quiet=quiet or as_json), argv or None, said, as_json=as_json
+        )
     raise typer.Exit(code)
 
 

@@ -39,7 +39,7 @@ def create(
         if project is not None:
             _check_project(client, project)
         admission = client.sessions.request(image, wait=wait, platform=platform, env=variables, network=network)
-        with stoppable(), Bar(image or "image", quiet=quiet) as bar, admission.kept_if_whole():
+        with stoppable(), Bar(image or "image", quiet=quiet or as_json) as bar, admission.kept_if_whole():
             session = admission.wait(bar.update)
     if as_json:
         render.document(session.raw)
@@ -122,7 +122,7 @@ def cp(
     remote = there or here
     if remote is None or (there and here):
         raise typer.BadParameter("one of SRC and DST is ID:PATH, the other a path here", param_hint="SRC DST")
-    with connect.project() as client, Bar("copy", quiet=quiet) as bar:
+    with connect.project() as client, Bar("copy", quiet=quiet or as_json) as bar:
         from sandbay.sdk.files import Files
 
         files, path = Files(client.transport, remote[1]), remote[2] or "."

@@ -106,6 +106,14 @@ class Reason(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded"
     CONTENT_LOST = "content_lost"
 
+    REGISTRY_UNREACHABLE = "registry_unreachable"
+    UNAUTHORIZED_OR_MISSING = "unauthorized_or_missing"
+    SOURCE_FORBIDDEN = "source_forbidden"
+    REPOSITORY_MISSING = "repository_missing"
+    MANIFEST_MISSING = "manifest_missing"
+    RATE_LIMITED = "rate_limited"
+    STALLED = "stalled"
+
     NO_SPACE = "no_space"
 
     GENERATION_STALE = "generation_stale"
@@ -189,6 +197,15 @@ _ABOUT: dict[Reason, About] = {
     Reason.UNSAFE_DEVICE: About(_G.CONTENT, "A device node would steer the overlay mount.", _A),
     Reason.LIMIT_EXCEEDED: About(_G.CONTENT, "It is larger than a limit of this installation.", _A),
     Reason.CONTENT_LOST: About(_G.CONTENT, "Bytes that the node held are damaged or gone.", _N, retry=True),
+    Reason.REGISTRY_UNREACHABLE: About(_G.TRANSFER, "The registry cannot be talked to.", _O, retry=True),
+    Reason.UNAUTHORIZED_OR_MISSING: About(
+        _G.TRANSFER, "The registry wants other credentials, or there is no such repository.", _A, retry=True
+    ),
+    Reason.SOURCE_FORBIDDEN: About(_G.TRANSFER, "The registry does not allow it.", _A, retry=True),
+    Reason.REPOSITORY_MISSING: About(_G.TRANSFER, "The registry has no such repository.", _A, retry=True),
+    Reason.MANIFEST_MISSING: About(_G.TRANSFER, "The repository has no such tag or digest.", _A, retry=True),
+    Reason.RATE_LIMITED: About(_G.TRANSFER, "The registry wants fewer requests.", _N, retry=True),
+    Reason.STALLED: About(_G.TRANSFER, "The registry stopped sending.", _N, retry=True),
     Reason.NO_SPACE: About(_G.ROOM, "The disk is full.", _O, retry=True),
     Reason.GENERATION_STALE: About(_G.STATE, "The deployment has changed since it was read.", _C),
     Reason.REVISION_STALE: About(_G.STATE, "It has changed since it was read.", _C),

@@ -170,6 +170,14 @@ def parse_oci(text: str) -> OciReference | Malformed:
     return OciReference(domain, path, tag, digest or None)
 
 
+def parse_registry(text: str) -> str | Malformed:
+    """The canonical name of a registry, `host[:port]`: what stands first in the references to it."""
+    name = text.lower()
+    if len(name) > _MAX_NAME or not _HOST.fullmatch(name):
+        return Malformed("a registry is host[:port]")
+    return _DEFAULT_HOST if name == _OLD_DEFAULT_HOST else name
+
+
 def _split_tag(text: str) -> tuple[str, str | None]:
     """A colon is a tag's only after the last slash; before it, it is a port's."""
     head, slash, last = text.rpartition("/")

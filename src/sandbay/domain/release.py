@@ -149,6 +149,13 @@ class ReleaseStatus:
     revision: int = 1
 
 
+NOT_RUNNABLE: Mapping[ReleaseState, tuple[Reason, str]] = {
+    ReleaseState.PENDING: (Reason.RELEASE_PENDING, "has not been proved on a node yet"),
+    ReleaseState.REJECTED: (Reason.RELEASE_REJECTED, "was rejected: its bytes are at fault"),
+    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),
+}
+"""The states in which a release takes no Session and no channel may point at it: the reason, and how it is said."""
+
 REJECTING = frozenset(
     {
         Reason.DIFF_ID_MISMATCH,

@@ -34,12 +34,12 @@ def one_image(entries: Sequence[IndexEntry], tag: str | None) -> tuple[IndexEntr
     """
     if not entries:
         raise RefusedError(Reason.NOT_AN_IMAGE, "there is no image in it")
-    named = [entry for entry in entries if tag in (None, entry.name)]
+    named = [entry for entry in entries if tag in (None, entry.name, entry.full_name)]
     if not named:
         raise _ambiguous("no image in it has this tag", entries)
     by_name: dict[str | None, list[IndexEntry]] = {}
     for entry in named:
-        by_name.setdefault(entry.name, []).append(entry)
+        by_name.setdefault(entry.full_name or entry.name, []).append(entry)
     images = {tuple(entry.descriptor.digest for entry in image): image for image in by_name.values()}
     image, *others = images.values()
     platforms = [entry.platform for entry in image]
@@ -49,7 +49,7 @@ def one_image(entries: Sequence[IndexEntry], tag: str | None) -> tuple[IndexEntr
 
 
 def _ambiguous(why: str, entries: Iterable[IndexEntry]) -> RefusedError:
-    choices = sorted({entry.name or entry.descriptor.digest for entry in entries})
+    choices = sorted({entry.full_name or entry.name or entry.descriptor.digest for entry in entries})
     return RefusedError(Reason.AMBIGUOUS_ARCHIVE, why, details={"choices": choices})
 
 

@@ -84,16 +84,26 @@ class Document:
 
 def read_document(data: bytes, reason: Reason, what: str) -> Document:
     """Parse one JSON object. Refuses with `reason`; the caller has bounded the size."""
+    value = _read(data, reason, what)
+    if not isinstance(value, dict):
+        raise Document({}, reason, what).fault("it must be an object")
+    return Document(value, reason, what)
+
+
+def read_documents(data: bytes, reason: Reason, what: str) -> tuple[Document, ...]:
+    """Parse a JSON list of objects, as `read_document` does one."""
+    return Document({"it": _read(data, reason, what)}, reason, what).parts("it")
+
+
+def _read(data: bytes, reason: Reason, what: str) -> object:
     empty = Document({}, reason, what)
     if _too_deep(data):
         raise empty.fault(f"it is nested deeper than {MAX_DEPTH}")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
+        value: object = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise empty.fault(f"it is no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise empty.fault("it must be an object")
-    return Document(value, reason, what)
+    return value
 
 
 def _too_deep(data: bytes) -> bool:

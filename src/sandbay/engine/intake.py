@@ -3,16 +3,19 @@
 Digests and sizes of all blobs are verified here; what is inside the layers is verified where it is unpacked.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, Artifact, Known, Layer, Variant
 from sandbay.engine.choice import Candidate, candidates, one_image
-from sandbay.engine.digest import chunks_of, read_verified, wrong_size
+from sandbay.engine.digest import chunks_of, verified
 from sandbay.engine.limits import Limits
 from sandbay.engine.manifest import (
     Config,
@@ -29,15 +32,29 @@ from sandbay.engine.media import DOCUMENTS
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import Progress, Wanted
 
+_WRONG_BYTES = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH})
 
-class Origin(Protocol):
+
+class Origin(ABC):
     """The blobs of a source, as they lie there: unverified."""
 
-    def open(self, digest: str) -> BinaryIO:
-        """A blob's bytes. Refuses with `blob_missing`."""
+    lanes = 1
+    """How many blobs may be read at once."""
 
-    def size(self, digest: str) -> int:
-        """How many bytes there are. Refuses with `blob_missing`."""
+    reuses = False
+    """Whether what the installation's store holds already is not read again: where reading means a transfer."""
+
+    @abstractmethod
+    def check(self, blob: Descriptor) -> None:
+        """Refuse with `blob_missing` or `size_mismatch` where that shows without reading the blob."""
+
+    @abstractmethod
+    def chunks(self, blob: Descriptor) -> Generator[bytes]:
+        """Its bytes. Refuses with `blob_missing`, or by a reason of the group transfer."""
+
+    def again(self, blob: Descriptor) -> bool:  # noqa: ARG002 - for those that transfer
+        """Whether wrong bytes may be the fault of how they were pieced together, so that reading anew may help."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +126,14 @@ class _Documents:
 
     def _read(self, descriptor: Descriptor, limit: str, bound: int) -> bytes:
         check_limit(limit, descriptor.size, bound)
-        _check_size(self._origin, descriptor)
-        with self._origin.open(descriptor.digest) as file:
-            return read_verified(file, descriptor.digest, descriptor.size)
+        self._origin.check(descriptor)
+        while True:
+            try:
+                with closing(self._origin.chunks(descriptor)) as chunks:
+                    return b"".join(verified(chunks, descriptor.digest, descriptor.size))
+            except RefusedError as error:
+                if error.refusal.reason not in _WRONG_BYTES or not self._origin.again(descriptor):
+                    raise
 
 
 def _choose(meant: Sequence[Candidate], platforms: Sequence[Platform], documents: _Documents) -> list[_Image]:
@@ -172,29 +194,93 @@ def _distinct(images: Sequence[_Image]) -> list[Descriptor]:
     return list({(blob.digest, blob.size): blob for image in images for blob in image.blobs}.values())
 
 
-def _check_size(origin: Origin, blob: Descriptor) -> None:
-    size = origin.size(blob.digest)
-    if size != blob.size:
-        raise wrong_size(blob.digest, blob.size, size)
-
-
 def _copy(wanted: Sequence[Descriptor], origin: Origin, blobs: Blobs, progress: Progress) -> None:
     for blob in wanted:
-        _check_size(origin, blob)
-    total = sum(blob.size for blob in wanted)
-    done = 0
-
-    def told(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(done, total)
-
-    for blob in wanted:
-        with origin.open(blob.digest) as file:
-            blobs.put(blob.digest, blob.size, _told(chunks_of(file), told))
+        origin.check(blob)
+    copying = _Copying(origin, blobs, progress, sum(blob.size for blob in wanted))
+    if origin.lanes == 1:
+        for blob in wanted:
+            copying.copy(blob)
+        return
+    with ThreadPoolExecutor(origin.lanes, "sandbay-fetch") as pool:
+        for done in as_completed([pool.submit(copying.unless_failed, blob) for blob in wanted]):
+            done.result()
 
 
-def _told(chunks: Iterator[bytes], told: Callable[[int], None]) -> Iterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-        told(len(chunk))
+class _Copying:
+    """Blobs on their way into the store, perhaps several at once."""
+
+    def __init__(self, origin: Origin, blobs: Blobs, progress: Progress, total: int) -> None:
+        self._origin, self._blobs, self._progress, self._total = origin, blobs, progress, total
+        self._lock = threading.Lock()
+        self._failed = threading.Event()
+        self._done = 0
+
+    def unless_failed(self, blob: Descriptor) -> None:
+        """Copy it, or end early once another could not be copied: its refusal is the one that counts."""
+        try:
+            if not self._failed.is_set():
+                self.copy(blob)
+        except _GivenUpError:
+            return
+        except BaseException:
+            self._failed.set()
+            raise
+
+    def copy(self, blob: Descriptor) -> None:
+        if self._origin.reuses and self._held(blob):
+            self._tell(blob.size)
+            return
+        meter = _Meter(self._tell)
+        while True:
+            try:
+                with closing(self._origin.chunks(blob)) as chunks:
+                    self._blobs.put(blob.digest, blob.size, self._metered(chunks, meter))
+            except RefusedError as error:
+                if error.refusal.reason not in _WRONG_BYTES or not self._origin.again(blob):
+                    raise
+                meter.restart()
+            else:
+                return
+
+    def _held(self, blob: Descriptor) -> bool:
+        """Whether the store has it, whole and right: a damaged blob is not there."""
+        try:
+            with self._blobs.open(blob.digest) as file:
+                for _ in verified(chunks_of(file), blob.digest, blob.size):
+                    pass
+        except RefusedError:
+            return False
+        return True
+
+    def _metered(self, chunks: Iterator[bytes], meter: "_Meter") -> Iterator[bytes]:
+        for chunk in chunks:
+            if self._failed.is_set():
+                raise _GivenUpError
+            yield chunk
+            meter.add(len(chunk))
+
+    def _tell(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            self._progress(self._done, self._total)
+
+
+class _Meter:
+    """Tells of each byte of a blob once, however often it is read."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell, self._at, self._told = tell, 0, 0
+
+    def restart(self) -> None:
+        self._at = 0
+
+    def add(self, count: int) -> None:
+        self._at += count
+        if self._at > self._told:
+            self._tell(self._at - self._told)
+            self._told = self._at
+
+
+class _GivenUpError(Exception):
+    """Another blob could not be had."""

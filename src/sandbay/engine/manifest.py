@@ -12,6 +12,7 @@ from sandbay.engine.limits import Limits, exceeded
 from sandbay.engine.media import CONFIGS, DOCUMENTS, LAYERS, OCI_INDEX, OCI_MANIFEST, Kind
 
 REF_NAME = "org.opencontainers.image.ref.name"
+FULL_NAME = "io.containerd.image.name"
 _ATTESTATION = "vnd.docker.reference.type"
 _UNKNOWN = "unknown"
 _SCHEMA = 2
@@ -28,11 +29,15 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One entry of an index. `platform` is what the index says: a hint, until the config has said the same."""
+    """One entry of an index. `platform` is what the index says: a hint, until the config has said the same.
+
+    `full_name` is what docker and containerd write beside a name that is then only a tag.
+    """
 
     descriptor: Descriptor
     platform: Platform | None
     name: str | None
+    full_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +167,8 @@ def _entry(part: Document) -> IndexEntry | None:
     platform = _platform(where) if where else None
     if where and platform is None:
         return None
-    name = annotations.text(REF_NAME, "") if annotations else ""
-    return IndexEntry(_descriptor(part), platform, name or None)
+    name, full = (annotations.text(each, "") if annotations else "" for each in (REF_NAME, FULL_NAME))
+    return IndexEntry(_descriptor(part), platform, name or None, full or None)
 
 
 def _platform(part: Document) -> Platform | None:

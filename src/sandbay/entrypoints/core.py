@@ -11,18 +11,21 @@ import uvicorn
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
-from sandbay.adapters.image_source.layout import ArchiveTree, LayoutSource
+from sandbay.adapters.image_source.registry import RegistrySources
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.database import open_store
 from sandbay.adapters.uploads.folder import FolderUploads
+from sandbay.adapters.vault.key_file import KeyFileVault
 from sandbay.api.server import create_app
 from sandbay.app.core import Core
 from sandbay.app.installation import ensure_installation
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
+from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters
 from sandbay.entrypoints.settings import Settings
+from sandbay.entrypoints.sources import open_archive
 
 _PASS_SECONDS = 1.0
 _PASS_GAP = 0.02
@@ -37,11 +40,13 @@ class CoreProcess:
         """Migrate the database and open everything; nothing runs yet."""
         settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._settings = settings
-        uploads = FolderUploads(settings.home / "uploads", lambda path: LayoutSource(lambda: ArchiveTree(path)))
+        uploads = FolderUploads(settings.home / "uploads", open_archive)
         self.core = Core(
             store=open_store(settings.database_url or settings.database),
             blobs=FolderBlobs(settings.home / "blobs"),
             uploads=uploads,
+            registries=RegistrySources(Trust(settings.plain_registries)),
+            vault=KeyFileVault(settings.key),
             link=link or InProcessLink(),
             clock=SystemClock(),
             ids=RandomIds(),

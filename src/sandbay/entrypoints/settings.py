@@ -23,6 +23,8 @@ class Settings:
     run: Path
     port: int = DEFAULT_PORT
     provider: str = "oci"
+    plain_registries: tuple[str, ...] = ()
+    """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
 
     @property
@@ -41,6 +43,11 @@ class Settings:
         return self.home / "context.json"
 
     @property
+    def key(self) -> Path:
+        """Opens the secrets in the database."""
+        return self.home / "secrets.key"
+
+    @property
     def lock(self) -> Path:
         """Held by the process that serves this installation; holds its pid."""
         return self.home / "lock"
@@ -52,8 +59,17 @@ class Settings:
 
 
 def settings(port: int | None = None, database: str | None = None) -> Settings:
-    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`."""
+    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`.
+
+    `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
+    """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
-    database_url = database or os.environ.get(DATABASE_VARIABLE) or None
-    return Settings(home, run, port or DEFAULT_PORT, database_url=database_url)
+    plain = os.environ.get("SANDBAY_PLAIN_REGISTRIES", "").split(",")
+    return Settings(
+        home,
+        run,
+        port or DEFAULT_PORT,
+        plain_registries=tuple(filter(None, map(str.strip, plain))),
+        database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+    )

@@ -26,7 +26,7 @@ from sandbay.domain.reference import (
     OfRelease,
     parse_image,
 )
-from sandbay.domain.release import Release, ReleaseState, Variant
+from sandbay.domain.release import NOT_RUNNABLE, Release, ReleaseState, Variant
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
 
 _IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
@@ -205,18 +205,11 @@ def _supported(found: _Candidate, deployment: Deployment) -> Refusal | None:
     return Refusal(Reason.IMAGE_UNSUPPORTED, "no pool of the deployment can run it", None, details)
 
 
-_STATES = {
-    ReleaseState.PENDING: (Reason.RELEASE_PENDING, "has not been proved on a node yet"),
-    ReleaseState.REJECTED: (Reason.RELEASE_REJECTED, "was rejected: its bytes are at fault"),
-    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),
-}
-
-
 def _active(found: _Candidate, _: Deployment) -> Refusal | None:
     status = found.held.status
-    if status.state not in _STATES:
+    if status.state not in NOT_RUNNABLE:
         return None
-    reason, what = _STATES[status.state]
+    reason, what = NOT_RUNNABLE[status.state]
     fault = status.fault
     details = {"fault": {"code": fault.reason.value, "message": fault.message}} if fault else {}
     return Refusal(reason, f"{found.entry.image.name}:{found.held.release.number} {what}", None, details)

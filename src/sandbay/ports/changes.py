@@ -17,6 +17,7 @@ from sandbay.domain.ids import AllocationId, ImageId, KeyId, NodeId, ProjectId, 
 from sandbay.domain.node import Node
 from sandbay.domain.project import Key, Project
 from sandbay.domain.readiness import Readiness
+from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey, Fault, Release, ReleaseState
 from sandbay.domain.session import Session, SessionState
 from sandbay.ports.records import AuditEntry, Upload
@@ -259,6 +260,20 @@ class DropUpload(Change):
     """Harmless when it is gone."""
 
     id: UploadId
+
+
+@dataclass(frozen=True, slots=True)
+class PutRegistrySecret(Change):
+    """Keep it, in place of the one of the same registry."""
+
+    secret: RegistrySecret
+
+
+@dataclass(frozen=True, slots=True)
+class DropRegistrySecret(Change):
+    """Forget it (`MISSING` when there is none)."""
+
+    registry: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from sandbay.domain.deployment import Deployment
 from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId, UploadId
 from sandbay.domain.node import Node, NodeView
 from sandbay.domain.project import Key, Project
+from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey
 from sandbay.domain.session import SessionState
 from sandbay.domain.want import Need
@@ -165,6 +166,18 @@ class ExpiredUploads(Query[Sequence[Upload]]):
     """Those whose time is over."""
 
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySecretOf(Query[RegistrySecret | None]):
+    """By the registry's canonical name."""
+
+    registry: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySecrets(Query[Sequence[RegistrySecret]]):
+    """All, by registry."""
 
 
 @dataclass(frozen=True, slots=True)

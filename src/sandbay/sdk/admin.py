@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sandbay.sdk import context
 from sandbay.sdk.catalog import Images
+from sandbay.sdk.registries import Registries
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
 from sandbay.sdk.transport import Call, Transport, segment
 
@@ -97,6 +98,7 @@ class AdminClient:
         self.transport = transport
         self.images = Images(transport)
         self.deployment = Deployments(transport)
+        self.registries = Registries(transport)
         self.nodes = Nodes(transport)
         self.projects = Projects(transport)
 

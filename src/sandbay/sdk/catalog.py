@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from sandbay.sdk.archive import ArchiveFile
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
@@ -16,6 +17,19 @@ _IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
 _PATIENCE = 60.0
 _PAUSE = 1.0
+
+
+class Asked(TypedDict, total=False):
+    """What may be said of a release beside where it comes from.
+
+    `platforms` and `providers` narrow it down; `source_commit` tells what it was built from; `promote` names the
+    channel that points to it once a node has proved it.
+    """
+
+    platforms: Sequence[str]
+    providers: Sequence[str]
+    source_commit: str | None
+    promote: str | None
 
 
 class Images:
@@ -55,29 +69,51 @@ class Images:
         folder: str | os.PathLike[str],
         *,
         tag: str | None = None,
-        platforms: Sequence[str] = (),
-        providers: Sequence[str] = (),
-        source_commit: str | None = None,
-        promote: str | None = None,
         progress: ProgressCallback | None = None,
+        **asked: Unpack[Asked],
     ) -> Release:
         """Upload an OCI layout folder and register it as a release of `name`; the image is made if missing.
 
-        The same content again is the same release. It is `pending` until a node has proved it (`wait_active`);
-        `promote` names the channel that then points to it. Raises `ContentError` and what `create` raises.
+        The same content again is the same release. It is `pending` until a node has proved it (`wait_active`).
+        Raises `ContentError` and what `create` raises.
         """
-        upload = self._upload(LayoutTar(folder, progress))
+        return self._register(name, {"upload": self._upload(LayoutTar(folder, progress)), "tag": tag}, asked)
+
+    def register_archive(
+        self,
+        name: str,
+        file: str | os.PathLike[str],
+        *,
+        tag: str | None = None,
+        progress: ProgressCallback | None = None,
+        **asked: Unpack[Asked],
+    ) -> Release:
+        """Upload an archive and register it: the tar of an OCI layout, or what `docker save` wrote.
+
+        `tag` says which image where there are several, as the archive spells it. Raises as `register_layout` does.
+        """
+        return self._register(name, {"upload": self._upload(ArchiveFile(file, progress)), "tag": tag}, asked)
+
+    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+        """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
+
+        A tag is resolved to its digest now. Where the registry wants credentials, put them first
+        (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
+        """
+        return self._register(name, {"registry": reference}, asked)
+
+    def _register(self, name: str, source: Mapping[str, Any], asked: Asked) -> Release:
         try:
             self.create(name)
         except StateError as error:
             if error.code != "name_taken":
                 raise
         body = {
-            "source": _said({"upload": upload, "tag": tag}),
-            "platforms": list(platforms) or None,
-            "providers": list(providers) or None,
-            "source_commit": source_commit,
-            "promote": promote,
+            "source": _said(source),
+            "platforms": list(asked.get("platforms", ())) or None,
+            "providers": list(asked.get("providers", ())) or None,
+            "source_commit": asked.get("source_commit"),
+            "promote": asked.get("promote"),
         }
         call = Call("POST", f"{_IMAGES}/{segment(name)}/releases", json=_said(body), read_timeout=_VERIFIED_WITHIN)
         return Release.of(self._transport.send(call))
@@ -154,12 +190,12 @@ class Images:
         )
         return self._transport.send(call)
 
-    def _upload(self, layout: LayoutTar) -> str:
+    def _upload(self, content: LayoutTar | ArchiveFile) -> str:
         call = Call(
             "POST",
             "/core/v1/sandbox/uploads",
-            body=lambda: layout,
-            headers={"Content-Type": "application/octet-stream", "Content-Length": str(layout.size)},
+            body=lambda: content,
+            headers={"Content-Type": "application/octet-stream", "Content-Length": str(content.size)},
             read_timeout=600.0,
         )
         return str(self._transport.send(call)["id"])

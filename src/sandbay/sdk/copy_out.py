@@ -47,7 +47,7 @@ def _put(files: SandboxFiles, source: str, entry: FileEntry, folder: int, name: 
     elif entry.kind == "file" and name is not None:
         _receive(files, source, entry, folder, name, tally)
     else:
-        raise refused(f"{source} is a {entry.kind}; only files and folders are copied", source)
+        raise refused(f"{source} is neither a file nor a folder ({entry.kind}), and nothing else is copied", source)
 
 
 def _fill(files: SandboxFiles, source: str, folder: int, tally: Tally, depth: int) -> None:

@@ -314,6 +314,19 @@ class Key(Resource):
         return take(cls, data)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RegistrySecret(Resource):
+    """That the installation has credentials for a registry; nothing of them."""
+
+    registry: str
+    updated_at: str | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "RegistrySecret":
+        """From the secret's resource."""
+        return take(cls, data)
+
+
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """What is at a path of a sandbox: kind is file, directory, symlink or other; size in bytes, mtime in seconds."""

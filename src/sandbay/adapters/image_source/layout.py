@@ -1,36 +1,33 @@
 """An OCI layout as an image source: a folder, or an uploaded tar of one that is read where it lies.
 
     LayoutSource(lambda: FolderTree(path))
-    LayoutSource(lambda: ArchiveTree(path))
+    LayoutSource(lambda: ArchiveTree(Archive(path)))
 
 Names inside are the layout's own (`oci-layout`, `index.json`, `blobs/<algorithm>/<hex>`), never names that the
 content chooses, and no link is followed.
 """
 
 import errno
-import io
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Variant
-from sandbay.engine.digest import hex_of
+from sandbay.engine.archive import Archive, malformed
+from sandbay.engine.digest import chunks_of, hex_of, wrong_size
 from sandbay.engine.documents import read_document
-from sandbay.engine.intake import take_in
-from sandbay.engine.limits import Limits, exceeded
-from sandbay.engine.manifest import IndexEntry, check_limit, parse_index
-from sandbay.engine.tar import Entry, Kind, TarError, TarLimitError, TarReader
+from sandbay.engine.intake import Origin, take_in
+from sandbay.engine.limits import Limits
+from sandbay.engine.manifest import Descriptor, IndexEntry, check_limit, parse_index
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import Progress, Wanted
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
+MARKER = "oci-layout"
 _VERSION = "1.0.0"
 _VERSION_BYTES = 4096
 # What open says of a link, of something else where a folder should be, and of a socket.
@@ -64,23 +61,25 @@ class LayoutSource:
             return take_in(entries, _LayoutBlobs(tree), wanted, blobs, progress, self._limits)
 
 
-class _LayoutBlobs:
+class _LayoutBlobs(Origin):
     """The blobs of a layout."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def open(self, digest: str) -> BinaryIO:
-        file = self._tree.open(_blob_name(digest))
-        if file is None:
-            raise _missing(digest)
-        return file
-
-    def size(self, digest: str) -> int:
-        size = self._tree.size(_blob_name(digest))
+    def check(self, blob: Descriptor) -> None:
+        size = self._tree.size(_blob_name(blob.digest))
         if size is None:
-            raise _missing(digest)
-        return size
+            raise _missing(blob.digest)
+        if size != blob.size:
+            raise wrong_size(blob.digest, blob.size, size)
+
+    def chunks(self, blob: Descriptor) -> Generator[bytes]:
+        file = self._tree.open(_blob_name(blob.digest))
+        if file is None:
+            raise _missing(blob.digest)
+        with file:
+            yield from chunks_of(file)
 
 
 def _blob_name(digest: str) -> str:
@@ -93,7 +92,7 @@ def _missing(digest: str) -> RefusedError:
 
 def _entries(tree: Tree, limits: Limits) -> tuple[IndexEntry, ...]:
     """The layout's index, after a look at the layout's version."""
-    marker = read_document(_small(tree, "oci-layout", _VERSION_BYTES), Reason.MALFORMED_LAYOUT, "oci-layout")
+    marker = read_document(_small(tree, MARKER, _VERSION_BYTES), Reason.MALFORMED_LAYOUT, MARKER)
     version = marker.text("imageLayoutVersion")
     if version != _VERSION:
         raise marker.fault(f"version {version[:40]} is not {_VERSION}")
@@ -166,77 +165,25 @@ def _no_file(name: str) -> RefusedError:
 
 
 class ArchiveTree:
-    """A layout as a tar file, read in place: nothing is extracted, and no link in it is followed."""
+    """A layout as an archive. No link in it is followed, and one that is there is refused."""
 
-    def __init__(self, path: Path, limits: Limits | None = None) -> None:
-        """Read the whole archive's headers. Refuses with `malformed_archive` or `limit_exceeded`."""
-        self._file = path.open("rb", buffering=0)
-        try:
-            self._members = _members(self._file, limits or Limits())
-        except BaseException:
-            self._file.close()
-            raise
+    def __init__(self, archive: Archive) -> None:
+        """Take the archive, and close it in the end. Refuses with `malformed_archive`."""
+        self._archive = archive
+        if archive.has_links:
+            archive.close()
+            raise malformed("a member of the layout is a link")
 
     def close(self) -> None:
         """Let go of the archive; files opened from it end, too."""
-        self._file.close()
+        self._archive.close()
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a member."""
-        member = self._members.get(name.encode())
-        return None if member is None else cast("BinaryIO", io.BufferedReader(_Window(self._file.fileno(), *member)))
+        stretch = self._archive.find(name)
+        return None if stretch is None else self._archive.open(stretch)
 
     def size(self, name: str) -> int | None:
         """Bytes of a member."""
-        member = self._members.get(name.encode())
-        return None if member is None else member[1]
-
-
-class _Window(io.RawIOBase):
-    """A stretch of a file, without a position that others share."""
-
-    def __init__(self, fd: int, offset: int, size: int) -> None:
-        self._fd, self._at, self._end = fd, offset, offset + size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        view = memoryview(buffer).cast("B")[: self._end - self._at]
-        count = os.preadv(self._fd, [view], self._at) if view else 0
-        self._at += count
-        return count
-
-
-def _members(file: io.FileIO, limits: Limits) -> dict[bytes, tuple[int, int]]:
-    """Offset and size of each regular file."""
-    members: dict[bytes, tuple[int, int]] = {}
-    seen: set[bytes] = set()
-    try:
-        for entry in TarReader(lambda view: file.readinto(view) or 0, limits):
-            check_limit("archive_members", len(seen) + 1, limits.archive_members)
-            name = _inside(entry)
-            if name in seen:
-                raise _malformed("a member stands there twice")
-            seen.add(name)
-            if entry.kind is Kind.FILE:
-                members[name] = (entry.data_at, entry.stored)
-    except TarLimitError as error:
-        raise RefusedError.of(exceeded(error.limit, error.value, error.bound)) from None
-    except TarError as error:
-        raise _malformed(str(error)) from None
-    return members
-
-
-def _inside(entry: Entry) -> bytes:
-    """The member's name without what means nothing. Refuses names that lead out, links and special files."""
-    parts = [part for part in entry.name.split(b"/") if part not in (b"", b".")]
-    if entry.name.startswith(b"/") or b".." in parts or b"\0" in entry.name:
-        raise _malformed("a member's name leads out of it")
-    if entry.kind not in (Kind.FILE, Kind.FOLDER) or entry.segments is not None:
-        raise _malformed("a member is neither a plain file nor a folder")
-    return b"/".join(parts)
-
-
-def _malformed(why: str) -> RefusedError:
-    return RefusedError(Reason.MALFORMED_ARCHIVE, f"the archive cannot be read: {why}")
+        stretch = self._archive.find(name)
+        return None if stretch is None else stretch[1]

@@ -318,6 +318,13 @@ uploads = _table(
     _time("expires_at"),
 )
 
+registry_secrets = _table(
+    "registry_secrets",
+    _text("registry", primary_key=True),
+    _text("sealed", comment="opens with the installation's key, which is not in the database"),
+    _time("updated_at"),
+)
+
 audit = Table(
     "audit",
     METADATA,

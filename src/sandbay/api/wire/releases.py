@@ -1,27 +1,48 @@
 """Releases with their variants, and what nodes hold of them."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from sandbay.api.wire.base import NO_NUL, Failure, In, Line, Listing, Out, PlatformText, failure_of
+from sandbay.api.wire.base import NO_NUL, Failure, In, Line, Listing, Out, PlatformText, Reference, failure_of
 from sandbay.api.wire.deployment import platform_of
 from sandbay.api.wire.images import EvictedOut, EvictionOut, KeptOut
 from sandbay.app.holdings import Eviction, Holding
-from sandbay.app.register import Registration
+from sandbay.app.register import FromRegistry, FromUpload, Registration
+from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import IMAGE_ID, Known, ReleaseState, Variant
 
 
 class SourceIn(In):
-    """Where the bytes come from."""
+    """Where the bytes come from: an upload or a registry."""
 
-    upload: Line = Field(description="The id of an upload: a tar of an OCI layout.")
-    tag: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)] | None = Field(
-        default=None, description="Which image, where the layout has several."
+    upload: Line | None = Field(
+        default=None, description="The id of an upload: a tar of an OCI layout, or what `docker save` wrote."
     )
+    tag: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)] | None = Field(
+        default=None, description="Which image of the upload, where there are several."
+    )
+    registry: Reference | None = Field(
+        default=None,
+        description="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry; a tag becomes its digest now.",
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.upload is None) == (self.registry is None):
+            raise ValueError("give either upload or registry")
+        if self.registry is not None and self.tag is not None:
+            raise ValueError("a registry's tag is part of its reference")
+        return self
+
+    def source(self) -> FromUpload | FromRegistry:
+        """As the use case takes it. Refuses with `invalid_reference`."""
+        if self.registry is not None:
+            return FromRegistry(parse_source(self.registry))
+        return FromUpload(self.upload or "", self.tag)
 
 
 class ReleaseIn(In):
@@ -40,9 +61,7 @@ class ReleaseIn(In):
     def registration(self) -> Registration:
         """As the use case takes it."""
         platforms = None if self.platforms is None else [platform_of(text) for text in self.platforms]
-        return Registration(
-            self.source.upload, self.source.tag, self.source_commit, platforms, self.providers, self.promote
-        )
+        return Registration(self.source.source(), self.source_commit, platforms, self.providers, self.promote)
 
 
 class ReleaseChange(In):

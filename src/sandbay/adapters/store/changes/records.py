@@ -1,13 +1,22 @@
-"""Uploads and the audit."""
+"""Uploads, secrets of registries, and the audit."""
 
 from sqlalchemy import Connection, bindparam, delete, insert
 
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.rows import values_of
-from sandbay.adapters.store.tables import audit, uploads
-from sandbay.ports.changes import AddAudit, AddUpload, DropUpload
+from sandbay.adapters.store.tables import audit, registry_secrets, uploads
+from sandbay.ports.changes import (
+    AddAudit,
+    AddUpload,
+    Conflict,
+    ConflictKind,
+    DropRegistrySecret,
+    DropUpload,
+    PutRegistrySecret,
+)
 
 _ADD_AUDIT = insert(audit).inline()
+_DROP_SECRET = delete(registry_secrets).where(registry_secrets.c.registry == bindparam("key"))
 _DROP_UPLOAD = delete(uploads).where(uploads.c.id == bindparam("key"))
 
 
@@ -19,8 +28,24 @@ def _drop_upload(connection: Connection, change: DropUpload) -> None:
     connection.execute(_DROP_UPLOAD, {"key": change.id})
 
 
+def _put_registry_secret(connection: Connection, change: PutRegistrySecret) -> None:
+    connection.execute(_DROP_SECRET, {"key": change.secret.registry})
+    connection.execute(insert(registry_secrets), values_of(change.secret))
+
+
+def _drop_registry_secret(connection: Connection, change: DropRegistrySecret) -> None:
+    if not connection.execute(_DROP_SECRET, {"key": change.registry}).rowcount:
+        raise Conflict(change, ConflictKind.MISSING)
+
+
 def _add_audit(connection: Connection, change: AddAudit) -> None:
     connection.execute(_ADD_AUDIT, values_of(change.entry))
 
 
-WRITES: Writes = {AddAudit: _add_audit, AddUpload: _add_upload, DropUpload: _drop_upload}
+WRITES: Writes = {
+    AddAudit: _add_audit,
+    AddUpload: _add_upload,
+    DropRegistrySecret: _drop_registry_secret,
+    DropUpload: _drop_upload,
+    PutRegistrySecret: _put_registry_secret,
+}

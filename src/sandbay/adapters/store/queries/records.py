@@ -1,4 +1,4 @@
-"""Uploads and the audit."""
+"""Uploads, secrets of registries, and the audit."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,16 @@ from sqlalchemy import Connection, bindparam, select
 
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.adapters.store.rows import columns_of, noun
-from sandbay.adapters.store.tables import audit, uploads
+from sandbay.adapters.store.tables import audit, registry_secrets, uploads
+from sandbay.domain.registry import RegistrySecret
 from sandbay.ports.records import AuditEntry, Upload
-from sandbay.ports.store import Audit, ExpiredUploads, UploadOf
+from sandbay.ports.store import Audit, ExpiredUploads, RegistrySecretOf, RegistrySecrets, UploadOf
 
 _UPLOADS = select(*columns_of(Upload, uploads))
 _UPLOAD = _UPLOADS.where(uploads.c.id == bindparam("id"))
 _EXPIRED = _UPLOADS.where(uploads.c.expires_at <= bindparam("now")).order_by(uploads.c.expires_at, uploads.c.id)
+_SECRETS = select(*columns_of(RegistrySecret, registry_secrets)).order_by(registry_secrets.c.registry)
+_SECRET = _SECRETS.where(registry_secrets.c.registry == bindparam("registry"))
 _AUDIT = select(*columns_of(AuditEntry, audit)).order_by(audit.c.seq.desc())
 
 
@@ -25,6 +28,15 @@ def _expired_uploads(connection: Connection, query: ExpiredUploads) -> Sequence[
     return tuple(noun(Upload, row) for row in connection.execute(_EXPIRED, {"now": query.now}))
 
 
+def _registry_secret_of(connection: Connection, query: RegistrySecretOf) -> RegistrySecret | None:
+    row = connection.execute(_SECRET, {"registry": query.registry}).first()
+    return None if row is None else noun(RegistrySecret, row)
+
+
+def _registry_secrets(connection: Connection, _query: RegistrySecrets) -> Sequence[RegistrySecret]:
+    return tuple(noun(RegistrySecret, row) for row in connection.execute(_SECRETS))
+
+
 def _audit(connection: Connection, query: Audit) -> Sequence[AuditEntry]:
     statement = _AUDIT.limit(query.page.limit)
     if query.subject is not None:
@@ -35,4 +47,10 @@ def _audit(connection: Connection, query: Audit) -> Sequence[AuditEntry]:
     return tuple(noun(AuditEntry, row) for row in connection.execute(statement))
 
 
-ANSWERS: Answers = {Audit: _audit, ExpiredUploads: _expired_uploads, UploadOf: _upload_of}
+ANSWERS: Answers = {
+    Audit: _audit,
+    ExpiredUploads: _expired_uploads,
+    RegistrySecretOf: _registry_secret_of,
+    RegistrySecrets: _registry_secrets,
+    UploadOf: _upload_of,
+}

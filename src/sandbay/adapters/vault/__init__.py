@@ -1,0 +1,1 @@
+"""Adapters of the port `vault`. May import ports, engine, flow and domain."""
