@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import reasons
 from tests.support.leaks import real_sandboxes_or_skip
+from tests.support.postgres import Server
 
 pytest.register_assert_rewrite(
     "tests.contracts.provider_harness",
@@ -17,6 +18,14 @@ pytest.register_assert_rewrite(
 def real_sandboxes() -> None:
     """Skip, saying what is missing, where this machine cannot run real sandboxes."""
     real_sandboxes_or_skip()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of the tests' own; skip, saying what is missing, where there is none to run."""
+    server = Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,12 @@
 """./dev setup: what is missing is installed, what is there is left alone."""
 
+import contextlib
 import dataclasses
 import hashlib
 import pathlib
 import shutil
 import sys
+from collections.abc import Iterator
 
 from tools.machine import (
     PYTHON,
@@ -26,6 +28,8 @@ SYSTEM_LIST = ROOT / "requirements" / "system.txt"
 # Packages whose service would start, and listen on every address, when they are installed.
 _SERVICES = {"docker-registry": "docker-registry.service"}
 _STAMP = VENV / "sandbay-setup"
+_POSTGRESQL = "postgresql"
+_CLUSTER = ("pg_conftool", "/etc/postgresql-common/createcluster.conf")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,11 +80,24 @@ def _install_system(missing: list[SystemPackage]) -> None:
     must_run(as_root([*apt, "update"], why="Installing them"), doing="apt-get update")
     names = [package.name for package in missing]
     _keep_from_starting(names)
-    install = [*apt, "install", "--yes", "--no-install-recommends", *names]
-    must_run(as_root(install, why="Installing them"), doing="apt-get install")
+    install = [*apt, "install", "--yes", "--no-install-recommends"]
+    with _no_cluster(install) if _POSTGRESQL in names else contextlib.nullcontext():
+        must_run(as_root([*install, *names], why="Installing them"), doing="apt-get install")
     still = [package.name for package in missing if not package.is_installed()]
     if still:
         raise CannotContinueError(f"Installed, but not found afterwards: {', '.join(still)}.")
+
+
+@contextlib.contextmanager
+def _no_cluster(install: list[str]) -> Iterator[None]:
+    """Debian's PostgreSQL makes a cluster and serves it from then on, unless its settings say not to."""
+    must_run(as_root([*install, "postgresql-common"], why="Installing them"), doing="apt-get install")
+    say("  (without a cluster of its own: the tests start a server and end it)")
+    must_run(as_root([*_CLUSTER, "set", "create_main_cluster", "false"], why="Installing them"), doing="pg_conftool")
+    try:
+        yield
+    finally:
+        must_run(as_root([*_CLUSTER, "remove", "create_main_cluster"], why="Installing them"), doing="pg_conftool")
 
 
 def _keep_from_starting(names: list[str]) -> None:

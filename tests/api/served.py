@@ -17,6 +17,7 @@ from sandbay.api.server import create_app
 from sandbay.app.core import Core, Settings
 from sandbay.app.installation import local_keys
 from sandbay.domain.declaration import Declaration
+from sandbay.ports.store import Store
 from tests.app.world import Running, World, archive, eventually
 from tests.fakes.memory_provider import DECLARATION
 from tests.support.reasons import App, Message, Watched
@@ -35,10 +36,13 @@ class Served:
         settings: Settings | None = None,
         declaration: Declaration = DECLARATION,
         plain_registries: Sequence[str] = (),
+        *,
+        store: Store | None = None,
+        node: bool = True,
     ) -> None:
         self.root = root
-        self.world = World(root / "world", settings, declaration, plain_registries)
-        self.running: Running = self.world.born().start()
+        self.world = World(root / "world", settings, declaration, plain_registries, store)
+        self.running: Running = self.world.born().start(node=node)
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)
         self._server, self._thread, self.address = _serve(self.core, self.surprises)

@@ -19,7 +19,8 @@ SPECIFIED = {
     500: "internal",
     502: "image_mismatch image_absent_on_node start_failed node_lost timed_out registry_unreachable"
     " unauthorized_or_missing rate_limited stalled manifest_missing repository_missing source_forbidden",
-    503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit",
+    503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit"
+    " database_unavailable",
     507: "no_space",
 }
 STATUS = {code: status for status, codes in SPECIFIED.items() for code in codes.split()}

@@ -29,13 +29,15 @@ from sandbay.app.register import FromUpload, Registered, Registration, register
 from sandbay.app.uploads import receive
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.deployment import Pool
+from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import NodeId
 from sandbay.domain.project import KeyKind
+from sandbay.domain.reasons import Reason
 from sandbay.engine.registry.pace import Pace, Patience
 from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
-from sandbay.ports.store import CatalogOf
+from sandbay.ports.store import CatalogOf, Store
 from tests.fakes.memory_provider import DECLARATION, MemoryProvider
 from tests.fakes.memory_provider import World as NodeWorld
 from tests.support.oci_layout import Layout
@@ -93,7 +95,7 @@ class Life:
 class MortalStore:
     """A store whose owner may die."""
 
-    def __init__(self, store: SqliteStore, life: Life) -> None:
+    def __init__(self, store: Store, life: Life) -> None:
         self._store, self._life = store, life
 
     def read(self, query: Any) -> Any:
@@ -131,12 +133,13 @@ class World:
         settings: Settings | None = None,
         declaration: Declaration = DECLARATION,
         plain_registries: Sequence[str] = (),
+        store: Store | None = None,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.root, self.settings, self.declaration = root, settings or Settings(), declaration
-        if not (root / "db").exists():
+        if store is None and not (root / "db").exists():
             (root / "db").write_bytes(empty_database())
-        self.store = SqliteStore(root / "db")
+        self.store = store or SqliteStore(root / "db")
         self.blobs = FolderBlobs(root / "blobs")
         self.node = NodeWorld()
         self.plain_registries = plain_registries
@@ -180,11 +183,12 @@ class Running:
         self._passes = threading.Thread(target=self._reconcile, daemon=True)
         self._kind = provider.declaration.kind
 
-    def start(self) -> "Running":
-        """Begin; raises KilledError when it dies at a step of its start."""
-        ensure_installation(self.core, [Pool("local", self._kind, host_platform())])
+    def start(self, *, node: bool = True) -> "Running":
+        """Begin, with the node or as a Core alone; raises KilledError when it dies at a step of its start."""
+        ensure_installation(self.core, [Pool("local", self._kind, host_platform())] if node else [])
         self.link.serve(NodeReports(self.core))
-        self.agent.start()
+        if node:
+            self.agent.start()
         self._passes.start()
         return self
 
@@ -215,6 +219,9 @@ class Running:
                 reconcile(self.core)
             except KilledError:
                 return
+            except RefusedError as error:
+                if error.refusal.reason is not Reason.DATABASE_UNAVAILABLE:
+                    raise
             self.core.changed.wait(seen, 0.05)
 
 

@@ -1,5 +1,6 @@
 """The checks of ./dev that are ours have been seen to fail."""
 
+import contextlib
 import pathlib
 import subprocess
 
@@ -92,3 +93,26 @@ def test_a_missing_program_or_path_is_missing(tmp_path: pathlib.Path) -> None:
     assert setup.SystemPackage("b", f"{tmp_path}/lib*", "a path").is_installed()
     assert not setup.SystemPackage("c", "sandbay-no-such-program", "nothing").is_installed()
     assert not setup.SystemPackage("d", f"{tmp_path}/no*", "nothing").is_installed()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_postgresql_is_installed_without_a_cluster(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> None:
+    """Its package makes one, and the host would serve it from then on; whatever happens, the setting does not stay."""
+    ran: list[str] = []
+
+    def run(command: list[str], *, doing: str) -> None:
+        ran.append(" ".join(command))
+        if fails and command[-1] == "postgresql":
+            raise OSError(doing)
+
+    monkeypatch.setattr(setup, "must_run", run)
+    monkeypatch.setattr(setup, "as_root", lambda command, why: list(command))
+    monkeypatch.setattr(setup.SystemPackage, "is_installed", lambda _: True)
+    with pytest.raises(OSError, match="apt-get") if fails else contextlib.nullcontext():
+        setup._install_system([setup.SystemPackage("postgresql", "/x", "tests")])
+    settings = "pg_conftool /etc/postgresql-common/createcluster.conf"
+    assert [line for line in ran[1:] if "postgresql" in line][1:] == [
+        f"{settings} set create_main_cluster false",
+        next(line for line in ran if line.endswith(" postgresql")),
+        f"{settings} remove create_main_cluster",
+    ]

@@ -3,13 +3,17 @@
 import sys
 from pathlib import Path
 
+from sqlalchemy import make_url
+
+from sandbay.adapters.store.postgresql import PostgresqlStore
 from sandbay.adapters.store.sqlite import SqliteStore
 from sandbay.ports.changes import AddAudit, AddProject, AddUpload
 from tests.contracts.store_things import entry, project, upload
 
 
-def main(path: str, first: int) -> None:
-    store = SqliteStore(Path(path))
+def main(where: str, first: int) -> None:
+    """`where` is an SQLite file or a PostgreSQL URL."""
+    store = PostgresqlStore(make_url(where)) if "://" in where else SqliteStore(Path(where))
     for number in range(first, first + 100_000):
         name = f"p{number}"
         store.apply(AddProject(project(name)), AddUpload(upload(name)), AddAudit(entry(name)))

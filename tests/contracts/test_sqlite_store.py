@@ -1,10 +1,7 @@
 """SQLite: the whole suite of the port, and what only a file can go through."""
 
 import json
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,13 +11,13 @@ from sqlalchemy.exc import OperationalError
 
 from sandbay.adapters.store.rows import AlteredError
 from sandbay.adapters.store.sqlite import SqliteStore
-from sandbay.domain.ids import ProjectId, SessionId, UploadId
+from sandbay.domain.ids import ProjectId, SessionId
 from sandbay.ports.changes import AddAudit, AddImage, AddProject, ConflictKind
-from sandbay.ports.store import Audit, Images, OpenAllocations, ProjectOf, Projects, SessionOf, Sessions, UploadOf
+from sandbay.ports.store import Images, OpenAllocations, Projects, SessionOf, Sessions
 from tests.contracts.store_files import new_database
+from tests.contracts.store_killed import killed_while_writing, whole_after
 from tests.contracts.store_suite import StoreSuite
 from tests.contracts.store_things import (
-    ALL,
     NODE,
     admitted,
     entry,
@@ -32,8 +29,6 @@ from tests.contracts.store_things import (
     reserved,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class TestSqliteStore(StoreSuite):
     @pytest.fixture
@@ -42,34 +37,14 @@ class TestSqliteStore(StoreSuite):
         return lambda: SqliteStore(path)
 
 
-def killed_while_writing(path: Path, first: int, after: int) -> int:
-    """The last number that the writer was told was applied before kill -9."""
-    program = [sys.executable, "-m", "tests.contracts.store_writer", str(path), str(first)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
-        assert writer.stdout is not None
-        last = first - 1
-        for line in writer.stdout:
-            last = int(line)
-            if last == first + after:
-                writer.send_signal(signal.SIGKILL)
-    assert writer.returncode == -signal.SIGKILL
-    return last
-
-
 def test_what_was_applied_survives_kill_9_whole(tmp_path: Path) -> None:
     path = new_database(tmp_path / "store.db")
     first = 0
     for after in (0, 9, 60):
-        last = killed_while_writing(path, first, after)
+        last = killed_while_writing(str(path), first, after)
         store = SqliteStore(path)
-        names = {it.name for it in store.read(Projects())}
-        audited = {it.id.removeprefix("aud_") for it in store.read(Audit(page=ALL))}
-        uploaded = {name for name in names | audited if store.read(UploadOf(UploadId(f"upl_{name}")))}
-        following = store.read(ProjectOf(f"p{last + 1}"))
+        first = whole_after(store, last)
         store.close()
-        assert names == audited == uploaded
-        assert {f"p{number}" for number in range(last + 1)} <= names
-        first = last + 1 if following is None else last + 2
     check = sqlite3.connect(path)
     assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     check.close()

@@ -81,9 +81,9 @@ class Installation:
         assert done.code == 0, f"sandbay {arguments}: {done}"
         return done
 
-    def up(self) -> int:
+    def up(self, *options: str) -> int:
         """Start it; the pid that serves it."""
-        self.ok("up", "--port", str(self.port), "--detach")
+        self.ok("up", "--port", str(self.port), "--detach", *options)
         return self.pid
 
     @property
@@ -153,7 +153,8 @@ class Installation:
 
     def left(self) -> dict[str, list[str]]:
         """What the host shows of it, by kind."""
-        return leftovers(self.label, [self.home, self.run])
+        without_node = not (self.home / "identity.json").exists()
+        return leftovers("ins_without_node" if without_node else self.label, [self.home, self.run])
 
     def close(self) -> None:
         """Stop it, see that nothing of it is left, and remove every file."""

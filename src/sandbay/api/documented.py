@@ -9,7 +9,10 @@ from sandbay.domain.reasons import Group, Reason
 Answers = dict[int | str, dict[str, Any]]
 """What FastAPI takes as `responses`."""
 
-_EVERYWHERE = (Reason.INVALID_API_KEY, Reason.FORBIDDEN, Reason.INVALID_BODY, Reason.INTERNAL)
+_EVERYWHERE = (
+    *(Reason.INVALID_API_KEY, Reason.FORBIDDEN, Reason.INVALID_BODY),
+    *(Reason.DATABASE_UNAVAILABLE, Reason.INTERNAL),
+)
 
 SELECTING = (
     Reason.INVALID_REFERENCE,

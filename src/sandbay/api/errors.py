@@ -34,6 +34,7 @@ _OF_REASON: Mapping[Reason, int] = {
     Reason.INVALID_API_KEY: 401,
     Reason.INVALID_BODY: 400,
     Reason.HOST_UNFIT: 503,
+    Reason.DATABASE_UNAVAILABLE: 503,
 }
 """Where a reason's status is not its group's."""
 

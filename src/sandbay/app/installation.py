@@ -2,6 +2,7 @@
 
 import platform as host
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sandbay.app import audit
 from sandbay.app.access import mint
@@ -10,7 +11,7 @@ from sandbay.domain.deployment import Deployment, Pool
 from sandbay.domain.ids import ProjectId
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import KeyKind, Project
-from sandbay.ports.changes import AddKey, AddProject, SetDeployment
+from sandbay.ports.changes import AddKey, AddProject, Change, Conflict, ConflictKind, SetDeployment
 from sandbay.ports.store import ProjectOf, TheDeployment
 
 DEFAULT_PROJECT = "default"
@@ -22,13 +23,27 @@ def host_platform() -> Platform:
 
 
 def ensure_installation(core: Core, pools: Sequence[Pool]) -> None:
-    """Generation 1 and the project `default`, if there are none. Repeating it changes nothing."""
-    if core.store.read(TheDeployment()) is None:
-        first = Deployment(1, host_platform(), tuple(pools))
-        core.store.apply(SetDeployment(first, 0), audit.done(core, SYSTEM, "deployment.set", "generation 1"))
+    """Generation 1 and the project `default`, if there are none; the pools also where there are none at all.
+
+    Repeating it changes nothing. Another Core may make it at the same moment; that is no fault.
+    """
+    now = core.store.read(TheDeployment())
+    if now is None or (pools and not now.pools):
+        first = replace(now or Deployment(0, host_platform(), ()), pools=tuple(pools))
+        following = replace(first, generation=first.generation + 1)
+        told = audit.done(core, SYSTEM, "deployment.set", f"generation {following.generation}")
+        _unless_made(core, SetDeployment(following, first.generation), told)
     if core.store.read(ProjectOf(DEFAULT_PROJECT)) is None:
         project = Project(ProjectId(core.ids.new("project")), DEFAULT_PROJECT, core.clock.now())
-        core.store.apply(AddProject(project), audit.done(core, SYSTEM, "project.create", project.id))
+        _unless_made(core, AddProject(project), audit.done(core, SYSTEM, "project.create", project.id))
+
+
+def _unless_made(core: Core, *changes: Change) -> None:
+    try:
+        core.store.apply(*changes)
+    except Conflict as conflict:
+        if conflict.kind not in (ConflictKind.STALE, ConflictKind.TAKEN):
+            raise
 
 
 def local_keys(core: Core) -> tuple[str, str]:

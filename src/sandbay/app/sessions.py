@@ -20,6 +20,8 @@ from sandbay.ports.store import SessionOf, Sessions
 _OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
 _LIVE = frozenset({SessionState.WAITING, SessionState.STARTING, SessionState.RUNNING})
 _TRIES = 5
+_LOOK_SECONDS = 1.0
+"""Another Core on the same database may move a Session, and nothing here is told."""
 
 
 def find_session(core: Core, session: SessionId, project: ProjectId | None) -> SessionRecord:
@@ -53,7 +55,7 @@ def wait_while(
         left = deadline - core.clock.monotonic()
         if record.session.state not in states or left <= 0 or (gone is not None and gone.is_set()):
             break
-        core.changed.wait(seen, left)
+        core.changed.wait(seen, min(left, _LOOK_SECONDS))
     return record
 
 

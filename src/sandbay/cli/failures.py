@@ -79,6 +79,7 @@ _NEXT = {
     "no_context": "Start an installation on this machine: sandbay up --detach, or set SANDBAY_URL and SANDBAY_API_KEY",
     "connection_lost": "Whether it was done is unknown; look before you try again.",
     "host_unfit": "See what is missing: sandbay doctor",
+    "database_unavailable": "It passes when the database is back; look first whether a change was made.",
     "no_space": "Make room, for example: sandbay images evict NAME",
     "internal": "Look into the server's log; the request's id is in --json.",
 }

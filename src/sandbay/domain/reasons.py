@@ -131,6 +131,7 @@ class Reason(StrEnum):
     NOT_FOUND = "not_found"
     INVALID_BODY = "invalid_body"
     HOST_UNFIT = "host_unfit"
+    DATABASE_UNAVAILABLE = "database_unavailable"
     INTERNAL = "internal"
 
     @property
@@ -219,5 +220,6 @@ _ABOUT: dict[Reason, About] = {
     Reason.NOT_FOUND: About(_G.REFERENCE, "There is no such thing here.", _C),
     Reason.INVALID_BODY: About(_G.REQUEST, "The request is not of the form it must have.", _C),
     Reason.HOST_UNFIT: About(_G.SERVER, "The host lacks something that sandboxes need.", _O),
+    Reason.DATABASE_UNAVAILABLE: About(_G.SERVER, "The database cannot be reached now.", _O, retry=True),
     Reason.INTERNAL: About(_G.SERVER, "A fault of ours.", _O),
 }

@@ -1,6 +1,6 @@
 """The console script: the command line's app, and the commands that need the server on this host.
 
-`up`, `down` and `doctor` are imported when called. Where only SDK and command line are installed they say
+`up`, `core`, `down` and `doctor` are imported when called. Where only SDK and command line are installed they say
 what to install.
 """
 
@@ -20,17 +20,37 @@ _LACKS = "The lines marked FAIL say what is missing."
 _INSTALL = "Install it: pip install 'sandbay[server]'"
 
 Port = Annotated[int | None, typer.Option("--port", help="Listen on this port of 127.0.0.1 (default 8730).")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="postgresql://USER:PASSWORD@HOST/NAME or sqlite:////PATH; better in SANDBAY_DATABASE, which no list of"
+        " processes shows.",
+    ),
+]
 
 
 @app.command()
 def up(
     *,
     port: Port = None,
+    database: Database = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; `sandbay down` stops it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Serve an installation on this host: Core and one node."""
-    _server(_up, port, detach=detach, as_json=as_json)
+    _server(_up, port, database, detach=detach, as_json=as_json)
+
+
+@app.command()
+def core(*, database: Database = None, port: Port = None, as_json: Json = False) -> None:
+    """Serve the interface without a node, beside others on one database.
+
+    Nodes cannot connect from elsewhere yet: until one does, what is registered stays pending.
+    """
+    del as_json  # says how a refusal is told, which is not decided here
+    _server(_core, port, database)
 
 
 @app.command()
@@ -64,11 +84,11 @@ def _server(command: Callable[..., None], *arguments: object, **options: object)
         raise CommandError(refusal.reason.value, refusal.message, details=refusal.details) from error
 
 
-def _up(port: int | None, *, detach: bool, as_json: bool) -> None:
+def _up(port: int | None, database: str | None, *, detach: bool, as_json: bool) -> None:
     from sandbay.entrypoints.service import running, serve, start_detached
     from sandbay.entrypoints.settings import settings
 
-    where = settings(port)
+    where = settings(port, database)
     if not detach:
         serve(where)
         return
@@ -78,6 +98,13 @@ def _up(port: int | None, *, detach: bool, as_json: bool) -> None:
         typer.echo(json.dumps({"url": where.url, "pid": pid, "home": str(where.home), "started": pid != known}))
         return
     typer.echo(f"{'Already serving' if pid == known else 'Serving'} {where.home} at {where.url} (process {pid}).")
+
+
+def _core(port: int | None, database: str | None) -> None:
+    from sandbay.entrypoints.service import serve_core
+    from sandbay.entrypoints.settings import settings
+
+    serve_core(settings(port, database))
 
 
 def _down(*, keep_sessions: bool, as_json: bool) -> None:

@@ -6,14 +6,16 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from typing import Protocol
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.entrypoints.lock import InstallationLock
-from sandbay.entrypoints.settings import LOOPBACK, Settings
+from sandbay.entrypoints.settings import DATABASE_VARIABLE, LOOPBACK, Settings
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 60.0
@@ -26,11 +28,40 @@ def running(settings: Settings) -> int | None:
 
 
 def serve(settings: Settings) -> None:
-    """Serve in this process until a signal says to stop. Refuses when another process does."""
+    """Serve Core and a node in this process until a signal says to stop. Refuses when another process does."""
+    check_root()
+    _serve(settings, _embedded)
+
+
+def serve_core(settings: Settings) -> None:
+    """The same without a node. Several may serve one PostgreSQL database, each with a home of its own."""
+    if settings.database_url is None:
+        message = f"say which database: --database URL, or {DATABASE_VARIABLE} in the environment"
+        raise RefusedError(Reason.INVALID_BODY, message, param="database")
+    _serve(settings, _core)
+
+
+class _Serving(Protocol):
+    def start(self) -> None: ...
+    def serve(self, listener: socket.socket) -> None: ...
+    def close(self) -> None: ...
+
+
+def _embedded(settings: Settings) -> _Serving:
     from sandbay.entrypoints.embedded import Embedded  # the server's imports cost a second
+
+    return Embedded(settings)
+
+
+def _core(settings: Settings) -> _Serving:
+    from sandbay.entrypoints.core import CoreProcess
+
+    return CoreProcess(settings)
+
+
+def _serve(settings: Settings, make: Callable[[Settings], _Serving]) -> None:
     from sandbay.entrypoints.logs import configure
 
-    check_root()
     settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
     # The port first: whoever sees us hold the lock may believe what answers there.
     listener = listen(settings.port)
@@ -40,12 +71,12 @@ def serve(settings: Settings) -> None:
             Reason.IN_USE, f"{settings.home} is served by process {running(settings)}; `sandbay down` stops it"
         )
     configure()
-    embedded = Embedded(settings)
+    serving = make(settings)
     try:
-        embedded.start()
-        embedded.serve(listener)
+        serving.start()
+        serving.serve(listener)
     finally:
-        embedded.close()
+        serving.close()
         lock.release()
 
 
@@ -70,10 +101,17 @@ def start_detached(settings: Settings) -> int:
         return pid
     settings.log.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     command = [sys.executable, "-m", "sandbay.entrypoints.main", "up", "--port", str(settings.port)]
+    own = {} if settings.database_url is None else {DATABASE_VARIABLE: settings.database_url}
     with settings.log.open("ab") as log:
         start = log.tell()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            env={**os.environ, **own},
         )
     deadline = time.monotonic() + _START_SECONDS
     while not _ready(settings) or running(settings) != process.pid:

@@ -1,18 +1,23 @@
 """Where an installation lives and how it listens, from the environment and the command line."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 DEFAULT_HOME = Path("/var/lib/sandbay")
 DEFAULT_RUN = Path("/run/sandbay")
 DEFAULT_PORT = 8730
 LOOPBACK = "127.0.0.1"
+DATABASE_VARIABLE = "SANDBAY_DATABASE"
+"""Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One embedded installation: Core and one local node in one process."""
+    """One process: Core, and with `up` one local node.
+
+    `database_url` None means the SQLite file in `home`. It may hold a password and is shown nowhere.
+    """
 
     home: Path
     run: Path
@@ -20,6 +25,7 @@ class Settings:
     provider: str = "oci"
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
+    database_url: str | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -28,7 +34,7 @@ class Settings:
 
     @property
     def database(self) -> Path:
-        """The SQLite file."""
+        """The SQLite file, where no URL says otherwise."""
         return self.home / "sandbay.db"
 
     @property
@@ -52,12 +58,18 @@ class Settings:
         return self.home / "log" / "sandbay.log"
 
 
-def settings(port: int | None = None) -> Settings:
-    """`SANDBAY_HOME`, `SANDBAY_RUN`; what is mounted lives under the latter.
+def settings(port: int | None = None, database: str | None = None) -> Settings:
+    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`.
 
     `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
     plain = os.environ.get("SANDBAY_PLAIN_REGISTRIES", "").split(",")
-    return Settings(home, run, port or DEFAULT_PORT, plain_registries=tuple(filter(None, map(str.strip, plain))))
+    return Settings(
+        home,
+        run,
+        port or DEFAULT_PORT,
+        plain_registries=tuple(filter(None, map(str.strip, plain))),
+        database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+    )

@@ -4,6 +4,9 @@ Contract: a query sees one consistent moment. All changes of one `apply` are one
 nothing. Each change states what it relies on (a revision, a generation, a free slot, an unused name); when
 that does not hold, `Conflict` names the change and what is there instead, and nothing is written. Rows of
 `releases`, `frozen_releases`, `audit` and superseded generations never change; the database itself refuses.
+
+A database that cannot be reached, or lost in the middle, is `RefusedError` with `database_unavailable`: it passes, and
+is never told as a `Conflict`. After an `apply` it may be unknown whether the changes were made: look again.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@
     ├── RoomError               no_space
     ├── StateError              it has changed or is in use: revision_stale, name_taken, not_running, …
     ├── AccessError             the key: invalid_api_key, forbidden
-    ├── ServerError             internal, host_unfit
+    ├── ServerError             internal, host_unfit, database_unavailable
     └── LocalError              found on this side, no answer of the installation
         ├── UnreachableError    unreachable: nothing was sent
         ├── LostAnswerError     connection_lost: it was sent, whether it was done is unknown
@@ -173,7 +173,7 @@ _CODES: dict[type[SandbayError], str] = {
     StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running already_ended"
     " limit_reached",
     AccessError: "invalid_api_key forbidden",
-    ServerError: "host_unfit internal",
+    ServerError: "host_unfit database_unavailable internal",
 }
 _BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 _BY_TYPE: dict[str, type[SandbayError]] = {

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import URL, Connection, text
 
-from sandbay.adapters.store.connections import sqlite_engine
+from sandbay.adapters.store.connections import postgresql_engine, sqlite_engine
 from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import sync
 
@@ -15,16 +15,19 @@ class BrokenReferenceError(Exception):
     """A migration left rows that refer to rows which are not there. It has been rolled back."""
 
 
-def migrate(where: Path | str) -> None:
-    """Upgrade a SQLite file, made when it is not there, or the database at an SQLAlchemy URL, in one transaction.
+_ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtextextended('sandbay migrate ' || current_schema(), 0))")
 
-    Harmless when nothing is new: what is done at every start.
+
+def migrate(where: Path | URL) -> None:
+    """Upgrade a SQLite file, made when it is not there, or a PostgreSQL database, in one transaction.
+
+    Harmless when nothing is new: what is done at every start, by several processes at once, too.
     """
     if isinstance(where, Path):
         # Alembic's batch mode drops and renames tables: references are checked once, at the end.
         engine = sqlite_engine(where, begin="BEGIN IMMEDIATE", make=True)
     else:
-        engine = create_engine(where)
+        engine = postgresql_engine(where, isolation="READ COMMITTED", size=1, settings={"lock_timeout": "0"})
     try:
         with engine.begin() as connection:
             upgrade(connection)
@@ -34,6 +37,8 @@ def migrate(where: Path | str) -> None:
 
 def upgrade(connection: Connection) -> None:
     """Upgrade within the connection's transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_ONE_AT_A_TIME)
     command.upgrade(_config(connection), "head")
     sync(connection, METADATA)
     if connection.dialect.name == "sqlite":

@@ -7,6 +7,7 @@ in PostgreSQL, TRUNCATE. SQLite's REPLACE deletes what stands in its way without
 any unique key of another row is refused before it can.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -99,17 +100,17 @@ def _postgresql(table: Table, kind: str, event: str, call: str = "refuse()") -> 
     return Trigger(name, table.name, f"CREATE TRIGGER {name} BEFORE {event} EXECUTE FUNCTION {call}")
 
 
-_POSTGRESQL_FUNCTIONS = (
-    """CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+_POSTGRESQL_FUNCTIONS = {
+    "refuse": """CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE check_violation USING MESSAGE = 'refused: ' || lower(TG_OP) || ' of ' || TG_TABLE_NAME; END $$""",
-    """CREATE OR REPLACE FUNCTION refuse_sealed() RETURNS trigger LANGUAGE plpgsql AS $$
+    "refuse_sealed": """CREATE OR REPLACE FUNCTION refuse_sealed() RETURNS trigger LANGUAGE plpgsql AS $$
     DECLARE sealed boolean; BEGIN
     EXECUTE 'SELECT EXISTS (SELECT 1 FROM ' || quote_ident(TG_ARGV[0]) || ' WHERE release = $1)'
     INTO sealed USING NEW.release;
     IF sealed THEN
     RAISE check_violation USING MESSAGE = 'refused: addition to ' || TG_TABLE_NAME; END IF;
     RETURN NEW; END $$""",
-)
+}
 
 
 def _uniques(table: Table, dialect: Dialect) -> tuple[_Unique, ...]:
@@ -177,13 +178,54 @@ def _sync_sqlite(connection: Connection, wanted: tuple[Trigger, ...]) -> None:
 
 
 def _sync_postgresql(connection: Connection, wanted: tuple[Trigger, ...]) -> None:
-    for function in _POSTGRESQL_FUNCTIONS:
-        connection.exec_driver_sql(function)
-    there = text(
-        "SELECT t.tgname, t.tgrelid::regclass FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
-        " WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace"
-    )
-    for name, table in connection.execute(there).all():
-        connection.exec_driver_sql(f"DROP TRIGGER {name} ON {table}")
-    for trigger in wanted:
+    """PostgreSQL keeps its own words: each trigger's comment says which of our statements made which of its."""
+    for name, function in _POSTGRESQL_FUNCTIONS.items():
+        if connection.execute(_FUNCTION_BODY, {"name": name}).scalar() != function.split("$$")[1]:
+            connection.exec_driver_sql(function)
+    there = _postgresql_triggers(connection)
+    right = {at for trigger in wanted if (at := (trigger.table, trigger.name)) in there and there[at].by(trigger)}
+    for at in there.keys() - right:
+        connection.exec_driver_sql(f"DROP TRIGGER {there[at].quoted}")
+    missing = [trigger for trigger in wanted if (trigger.table, trigger.name) not in right]
+    for trigger in missing:
         connection.exec_driver_sql(trigger.statement)
+    made = _postgresql_triggers(connection) if missing else {}
+    for trigger in missing:
+        found = made[trigger.table, trigger.name]
+        connection.exec_driver_sql(f"COMMENT ON TRIGGER {found.quoted} IS '{found.mark(trigger)}'")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A trigger as PostgreSQL has it. `quoted`: its name and table, as statements want them."""
+
+    table: str
+    name: str
+    quoted: str
+    enabled: str
+    definition: str
+    comment: str | None
+
+    def by(self, trigger: Trigger) -> bool:
+        """Whether it is what that statement made, and at work."""
+        return self.comment == self.mark(trigger) and self.enabled == "O"
+
+    def mark(self, trigger: Trigger) -> str:
+        """What its comment is when that statement made it."""
+        return hashlib.sha256(f"{trigger.statement}\n{self.definition}".encode()).hexdigest()
+
+
+def _postgresql_triggers(connection: Connection) -> dict[tuple[str, str], _Found]:
+    found = (_Found(*row) for row in connection.execute(_POSTGRESQL_TRIGGERS))
+    return {(it.table, it.name): it for it in found}
+
+
+_FUNCTION_BODY = text(
+    "SELECT prosrc FROM pg_proc WHERE proname = :name AND pronamespace = current_schema()::regnamespace"
+)
+_POSTGRESQL_TRIGGERS = text(
+    "SELECT c.relname, t.tgname, quote_ident(t.tgname) || ' ON ' || t.tgrelid::regclass, t.tgenabled::text,"
+    " pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger')"
+    " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+    " WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace"
+)

@@ -1,0 +1,124 @@
+"""Core and its HTTP interface in this process: what `core` serves alone and `up` with a local node."""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Sequence
+
+import structlog
+import uvicorn
+
+from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.clock.system import SystemClock
+from sandbay.adapters.ids.random import RandomIds
+from sandbay.adapters.image_source.registry import RegistrySources
+from sandbay.adapters.node_link.inprocess import InProcessLink
+from sandbay.adapters.store.database import open_store
+from sandbay.adapters.uploads.folder import FolderUploads
+from sandbay.adapters.vault.key_file import KeyFileVault
+from sandbay.api.server import create_app
+from sandbay.app.core import Core
+from sandbay.app.installation import ensure_installation
+from sandbay.app.reconcile import reconcile
+from sandbay.domain.deployment import Pool
+from sandbay.engine.registry.trust import Trust
+from sandbay.entrypoints.context_file import write_context
+from sandbay.entrypoints.providers import adapters
+from sandbay.entrypoints.settings import Settings
+from sandbay.entrypoints.sources import open_archive
+
+_PASS_SECONDS = 1.0
+_PASS_GAP = 0.02
+
+log = structlog.get_logger()
+
+
+class CoreProcess:
+    """One Core. Others may serve the same database at the same time; uploads and blobs lie in its own home."""
+
+    def __init__(self, settings: Settings, link: InProcessLink | None = None) -> None:
+        """Migrate the database and open everything; nothing runs yet."""
+        settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._settings = settings
+        uploads = FolderUploads(settings.home / "uploads", open_archive)
+        self.core = Core(
+            store=open_store(settings.database_url or settings.database),
+            blobs=FolderBlobs(settings.home / "blobs"),
+            uploads=uploads,
+            registries=RegistrySources(Trust(settings.plain_registries)),
+            vault=KeyFileVault(settings.key),
+            link=link or InProcessLink(),
+            clock=SystemClock(),
+            ids=RandomIds(),
+            declarations={kind: adapter.declaration for kind, adapter in adapters().items()},
+        )
+        self._closing = threading.Event()
+        self._passes = threading.Thread(target=self._reconcile, name="sandbay-core", daemon=True)
+
+    def install(self, pools: Sequence[Pool] = ()) -> None:
+        """Make the installation if it is new, and keys for this host."""
+        ensure_installation(self.core, pools)
+        write_context(self.core, self._settings)
+
+    def start(self) -> None:
+        """Make the installation if it is new, and begin to reconcile."""
+        self.install()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to reconcile."""
+        self._passes.start()
+
+    def http(self) -> uvicorn.Server:
+        """The HTTP interface, not serving yet."""
+        config = uvicorn.Config(
+            create_app(self.core),
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=5,
+        )
+        return uvicorn.Server(config)
+
+    def serve(self, listener: socket.socket, interrupted: Callable[[], None] = lambda: None) -> None:
+        """Serve HTTP on a bound socket until a signal says to stop; SIGINT calls `interrupted` first."""
+        server = self.http()
+        thread = threading.Thread(target=server.run, args=([listener],), name="sandbay-http")
+        received = _on_signals()
+        thread.start()
+        while thread.is_alive() and not received:
+            thread.join(0.1)
+        if signal.SIGINT in received:
+            interrupted()
+        server.should_exit = True
+        thread.join()
+
+    def rest(self) -> None:
+        """Reconcile no more."""
+        self._closing.set()
+        self.core.changed.set()
+        if self._passes.is_alive():
+            self._passes.join()
+
+    def close(self) -> None:
+        """Stop, and close the database."""
+        self.rest()
+        self.core.store.close()
+
+    def _reconcile(self) -> None:
+        while not self._closing.is_set():
+            seen = self.core.changed.version
+            try:
+                reconcile(self.core)
+            except Exception:
+                log.exception("a pass failed; the next one looks at the rows again")
+            self.core.changed.wait(seen, _PASS_SECONDS)
+            self._closing.wait(_PASS_GAP)
+
+
+def _on_signals() -> Sequence[int]:
+    """The list that received signals are appended to."""
+    received: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: received.append(got))
+    return received
