@@ -20,7 +20,8 @@ def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]
     `folders` are its durable and volatile folders: mounts below them, and processes that name or use them, count.
     """
     roots = [str(folder) for folder in folders]
-    groups = {str(path) for path in _CGROUPS.rglob(f"*-{installation}")} if _CGROUPS.is_dir() else set()
+    # One and two levels, no walk: the groups of others come and go meanwhile.
+    groups = {str(path) for depth in ("", "*/") for path in _CGROUPS.glob(f"{depth}*-{installation}")}
     namespaces = Path("/run/netns")
     found = {
         "mounts": [point for point in _mount_points() if any(_below(point, root) for root in roots)],
