@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
@@ -68,7 +69,10 @@ def progress_of(core: Core, record: SessionRecord) -> Readiness | None:
 
 
 def end_session(core: Core, actor: Actor, session: SessionId) -> SessionRecord:
-    """Begin to end it, whatever it is doing. Repeating it, or ending what has ended, is fine."""
+    """Begin to end it, whatever it is doing. Repeating it, or ending what has ended, is fine.
+
+    The answer is what this call wrote, however quick the node is.
+    """
     for _ in range(_TRIES):
         record = find_session(core, session, actor.project)
         if record.session.state not in _LIVE:
@@ -80,9 +84,10 @@ def end_session(core: Core, actor: Actor, session: SessionId) -> SessionRecord:
             if conflict.kind is not ConflictKind.STALE:
                 raise
             continue
+        written = find_session(core, session, actor.project) if _is_free(record) else _stopping(record)
         core.changed.set()
         stop_allocation(core, record.allocation)
-        return find_session(core, session, actor.project)
+        return written
     raise RefusedError(Reason.REVISION_STALE, "the Session keeps changing; try again")
 
 
@@ -91,10 +96,23 @@ def _ending(core: Core, record: SessionRecord) -> list[Change]:
     now = core.clock.now()
     state = record.session.state
     moves: list[Change] = [MoveSession(record.session.id, frozenset({state}), SessionState.ENDING, now)]
-    allocation = record.allocation
-    if allocation is None or allocation.state is AllocationState.CLOSED:
+    if record.allocation is None or _is_free(record):
         return [*moves, MoveSession(record.session.id, frozenset({SessionState.ENDING}), SessionState.ENDED, now)]
-    return [*moves, MoveAllocation(allocation.id, _OPEN, AllocationState.STOPPING, now)]
+    return [*moves, MoveAllocation(record.allocation.id, _OPEN, AllocationState.STOPPING, now)]
+
+
+def _is_free(record: SessionRecord) -> bool:
+    return record.allocation is None or record.allocation.state is AllocationState.CLOSED
+
+
+def _stopping(record: SessionRecord) -> SessionRecord:
+    """The record as `_ending` leaves it while an allocation is open."""
+    session = record.session
+    ending = replace(
+        session, state=SessionState.ENDING, waiting_for=None, wait_until=None, revision=session.revision + 1
+    )
+    allocation = record.allocation and replace(record.allocation, state=AllocationState.STOPPING)
+    return replace(record, session=ending, allocation=allocation)
 
 
 def stop_allocation(core: Core, allocation: Allocation | None) -> None:
