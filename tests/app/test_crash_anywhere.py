@@ -14,7 +14,7 @@ from sandbay.domain.release import ReleaseState
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.records import Page
 from sandbay.ports.store import Sessions
-from tests.app.world import KilledError, Life, Running, World, eventually
+from tests.app.world import KilledError, Life, Running, Stumble, StumbleError, World, eventually
 
 KEY = "the-only-create"
 
@@ -22,6 +22,11 @@ KEY = "the-only-create"
 def story(running: Running) -> None:
     """Register, wait for the proof, create, end: what a client does who repeats each call until it is answered."""
     running.start()
+    work(running)
+
+
+def work(running: Running) -> None:
+    """The story after the start; every part of it may be repeated."""
     running.register("web", "web")
     core = running.core
     eventually(lambda: _alive(running) and _active(running))
@@ -78,6 +83,25 @@ def killed_and_born_again(root: Path, life: Life) -> None:
         judge(running)
     finally:
         world.close()
+
+
+def test_a_step_that_fails_once_is_made_good(tmp_path: Path) -> None:
+    """The client repeats what it was refused; node and reconciler repeat what nobody saw fail."""
+    for step in range(1, steps(tmp_path / "undisturbed") + 1):
+        world = World(tmp_path / str(step))
+        try:
+            running = world.born(Stumble(step))
+            try:
+                running.start()
+            except StumbleError:
+                running = world.born().start()
+            try:
+                work(running)
+            except StumbleError:
+                work(running)
+            judge(running)
+        finally:
+            world.close()
 
 
 def judge(running: Running) -> None:

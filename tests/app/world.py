@@ -85,11 +85,40 @@ class Life:
             raise KilledError
         return answer
 
+    def work(self, act: Callable[[], Any]) -> Any:
+        """A step of the provider's is one like any other."""
+        return self.step(act)
+
     def look(self, act: Callable[[], Any]) -> Any:
         """Reading needs a life, too."""
         if self.dead.is_set():
             raise KilledError
         return act()
+
+
+class Stumble(Life):
+    """A life in which one durable write fails, once, and everything goes on."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self._at = at
+
+    def step(self, act: Callable[[], Any]) -> Any:
+        """Do one step, unless this is the one that fails."""
+        with self._lock:
+            self.steps += 1
+            fails = self.steps == self._at
+        if fails:
+            raise StumbleError
+        return act()
+
+    def work(self, act: Callable[[], Any]) -> Any:
+        """What a provider fails at is tried again minutes later, by design; that is another test's matter."""
+        return act()
+
+
+class StumbleError(Exception):
+    """A disk or a database that was away for a moment."""
 
 
 class MortalStore:
@@ -120,7 +149,7 @@ class MortalProvider:
         real = getattr(self._provider, name)
         if not callable(real):
             return real
-        guard = self._life.step if name in self._STEPS else self._life.look
+        guard = self._life.work if name in self._STEPS else self._life.look
         return lambda *args, **kw: guard(lambda: real(*args, **kw))
 
 

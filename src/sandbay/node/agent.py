@@ -146,8 +146,8 @@ class Agent:
             self._wake.clear()
             try:
                 if self._say_hello.is_set():
-                    self._say_hello.clear()
                     self._hello()
+                    self._say_hello.clear()
                 self._images.step()
                 self._allocations.look()
                 if not self._warm or self._clock.monotonic() >= next_beat:

@@ -91,6 +91,8 @@ class AllocationRunner:
                 self._do(run(said, self._provider.presence(allocation)), allocation)
             except Exception:
                 # Nothing is reported: the outcome is unknown. Core tells us again, and we look again.
+                with self._lock:
+                    self._orders.pop(allocation, None)
                 log.exception("an allocation's move failed", allocation=allocation, said=said)
 
     def _do(self, move: Move, allocation: AllocationId) -> None:

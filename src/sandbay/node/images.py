@@ -189,5 +189,10 @@ class ImageKeeper:
             self._submit(work, key, self._wanted.variants[key])
 
     def _tell(self, key: ContentKey) -> None:
-        if not self._report(key, self._held.get(key, Readiness())):
+        try:
+            accepted = self._report(key, self._held.get(key, Readiness()))
+        except Exception:
+            log.exception("a report got lost", key=key)
+            accepted = False
+        if not accepted:
             self._lost()
