@@ -19,7 +19,7 @@ RESOLVE, FREEZE, PLACE = "flow/resolve.py", "flow/freeze.py", "flow/place.py"
 WANT, PREPARE, RUN = "flow/want.py", "flow/prepare.py", "flow/run.py"
 READINESS, RELEASE = "domain/readiness.py", "domain/release.py"
 
-_FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment)\n"
+_FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)\n"
 _CHECKS = "= (_not_retired, _supported, _active)"
 
 _OF_RESOLVE = [
@@ -55,6 +55,7 @@ _OF_RESOLVE = [
         "key=lambda s: list(Level).index(s.level)",
     ),
     ("a retired image takes Sessions", "is ImageState.RETIRED:", "is ImageState.DEPRECATED:"),
+    ("support is never looked at where it may wait", "and not deployment.pools", "or not deployment.pools"),
     ("any provider will do", "== variant.platform and p.provider in", "== variant.platform or p.provider in"),
     (
         "a paused pool supports nothing",
@@ -105,6 +106,11 @@ _OF_FREEZE = [
     ("artifacts are shared, not copied", "dict(variant.artifacts)", "variant.artifacts"),
     ("the reference is replaced by the name", "reference=reference", "reference=image.name"),
     ("the trail is dropped", "trail=trail", "trail=()"),
+    ("a Template's variable wins over the request's", "{**said.env, **asked.env}", "{**asked.env, **said.env}"),
+    ("a Template's file wins over the request's", "(*said.files, *asked.files)", "(*asked.files, *said.files)"),
+    ("a Template's network wins over the request's", "asked.network or said.network", "said.network or asked.network"),
+    ("packages open the network for good", "        network=network,", "        network=Network.ENABLED,"),
+    ("packages are installed without a network", "Network.ENABLED if said.packages else network", "network"),
 ]
 
 _OF_PLACE = [

@@ -40,6 +40,8 @@ class Settings:
 
     images: int = 1_000
     releases_per_image: int = 50
+    templates: int = 1_000
+    """Templates of one project."""
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
     start_wait: float = 60.0

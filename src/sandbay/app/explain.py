@@ -1,17 +1,18 @@
 """What admission would do with a Session, and why, without doing it. Placement is a separate section."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import able_pools
-from sandbay.app.select import Selection, select
-from sandbay.domain.declaration import Network
+from sandbay.app.select import Selection, Wish, select
+from sandbay.app.templates import at_template, find_template
 from sandbay.domain.deployment import NOTHING_ASKED
-from sandbay.domain.errors import RefusedError
+from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import SessionId
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
-from sandbay.flow.freeze import freeze
+from sandbay.domain.template import Preparation, Template
+from sandbay.flow.freeze import freeze_template
 from sandbay.flow.place import place
 from sandbay.flow.resolve import Rejected
 from sandbay.ports.store import Fleet
@@ -25,23 +26,27 @@ class Explanation:
     placement: Placed | Unplaced | None
 
 
-def explain(core: Core, actor: Actor, reference: str | None, platform: str | None) -> Explanation:
+def explain(
+    core: Core, actor: Actor, reference: str | None, platform: str | None, template_name: str | None = None
+) -> Explanation:
     """The same load and the same decisions as `admit_session`."""
     if actor.project is None:
         raise RefusedError(Reason.FORBIDDEN, "a Session belongs to a project; use a project key")
-    selection = select(core, actor.project, reference, platform)
+    template = find_template(core, actor.project, template_name, "template") if template_name is not None else None
+    selection = select(core, actor.project, Wish(reference, platform, template))
     chosen = selection.outcome
     if isinstance(chosen, Rejected):
         return Explanation(selection, None)
-    frozen = freeze(
-        chosen.entry.image,
-        chosen.release,
-        chosen.variant,
-        reference=chosen.reference,
-        decided_by=chosen.decided_by,
-        trail=chosen.trail,
-        generation=selection.deployment.generation,
-    )
-    pools = able_pools(core, selection.deployment, frozen, Network.DISABLED)
+    frozen = selection.frozen()
+    kept = freeze_template(template, Preparation())
+    networks = {"network": kept.network, "setup_network": kept.setup_network}
+    try:
+        pools = able_pools(core, selection.deployment, frozen, networks)
+    except RefusedError as error:
+        return Explanation(replace(selection, outcome=Rejected(_blamed(error.refusal, template), chosen.trail)), None)
     fleet = core.store.read(Fleet(frozen.content_key, core.clock.now()))
     return Explanation(selection, place(frozen, NOTHING_ASKED, pools, fleet, SessionId("")))
+
+
+def _blamed(refusal: Refusal, template: Template | None) -> Refusal:
+    return refusal if template is None else at_template(refusal)

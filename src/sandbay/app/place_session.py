@@ -4,7 +4,7 @@ What was frozen is only ever read here. A Session that waits is placed again on 
 until it has a node, its time is up, or no node can ever prepare it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sandbay.app import audit
 from sandbay.app.core import SYSTEM, Core
@@ -36,19 +36,28 @@ _PARAMS = {Reason.RESOURCE_UNSUPPORTED: "resources"}
 _RETRY_SECONDS = 5
 
 
-def able_pools(core: Core, deployment: Deployment, frozen: FrozenRelease, network: Network) -> Sequence[Pool]:
-    """The pools whose provider enforces the network mode; `network_unsupported` when that leaves none that fits."""
-    able = [p for p in deployment.pools if network in core.declarations[p.provider].networks]
-    fits = [p for p in deployment.pools if p.provider in frozen.providers and p.platform == frozen.platform]
-    if fits and not any(p in able for p in fits):
-        offered = sorted({mode.value for p in fits for mode in core.declarations[p.provider].networks})
-        raise RefusedError(
-            Reason.NETWORK_UNSUPPORTED,
-            f"no pool that can run it enforces network {network.value}",
-            param="network",
-            details={"offered": offered},
-        )
+def able_pools(
+    core: Core, deployment: Deployment, frozen: FrozenRelease, networks: Mapping[str, Network]
+) -> Sequence[Pool]:
+    """The pools whose provider enforces all modes; `network_unsupported` when that leaves none that fits.
+
+    `networks`: field → mode. `details.field` then says which of them was one too many.
+    """
+    able = list(deployment.pools)
+    fits = [p for p in able if p.provider in frozen.providers and p.platform == frozen.platform]
+    for field, mode in networks.items():
+        able = [p for p in able if mode in core.declarations[p.provider].networks]
+        if fits and not any(p in able for p in fits):
+            offered = sorted({offer.value for p in fits for offer in core.declarations[p.provider].networks})
+            message = f"no pool that can run it enforces {field} {mode.value}"
+            details = {"offered": offered, "field": field}
+            raise RefusedError(Reason.NETWORK_UNSUPPORTED, message, details=details)
     return able
+
+
+def networks_of(session: Session) -> Mapping[str, Network]:
+    """What the sandbox reaches, and what it reaches while it is prepared."""
+    return {"network": session.network, "setup_network": session.setup_network or session.network}
 
 
 def unplaced(outcome: Unplaced) -> RefusedError:
@@ -109,7 +118,7 @@ def place_waiting(core: Core, record: SessionRecord, deployment: Deployment) -> 
     session, frozen = record.session, record.frozen
     now = core.clock.now()
     try:
-        pools = able_pools(core, deployment, frozen, session.network)
+        pools = able_pools(core, deployment, frozen, networks_of(session))
         outcome = place(frozen, session.resources, pools, core.store.read(Fleet(frozen.content_key, now)), session.id)
         if isinstance(outcome, Placed):
             _start(core, session, frozen, outcome, deployment)

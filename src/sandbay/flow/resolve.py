@@ -27,7 +27,17 @@ from sandbay.domain.reference import (
     parse_image,
 )
 from sandbay.domain.release import NOT_RUNNABLE, Release, ReleaseState, Variant
-from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
+from sandbay.domain.trail import (
+    DEPRECATED,
+    SUPPORT_UNCHECKED,
+    DecidedBy,
+    Level,
+    Outcome,
+    Policy,
+    Saying,
+    Step,
+    Trail,
+)
 
 _IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
 
@@ -70,11 +80,12 @@ def resolve(
     if chosen is None or chosen.reference is None:
         silent = tuple(Step(s.level, Outcome.SILENT, s.subject) for s in ordered)
         return Rejected(Refusal(Reason.NO_DEFAULT_IMAGE, "nothing names an image and there is no default"), silent)
-    found = _follow(chosen.reference, platform, catalog, deployment)
+    unchecked = policy.support_may_wait and not deployment.pools
+    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)
     if isinstance(found, Refusal):
         refusal = _at(found, chosen)
         return Rejected(refusal, _trail(ordered, chosen, Outcome.REFUSED, refusal.reason))
-    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(found, chosen)
+    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(found, chosen, unchecked=unchecked)
     decided = DecidedBy(chosen.level, chosen.subject)
     return Selected(found.entry, found.held.release, found.variant, chosen.reference, decided, trail)
 
@@ -97,17 +108,22 @@ def _at(refusal: Refusal, chosen: Saying) -> Refusal:
     facts = {"reference": chosen.reference, **refusal.details}
     if chosen.level is not Level.SESSION:
         facts |= {"level": chosen.level.value, "subject": chosen.subject}
+    if chosen.level is Level.TEMPLATE:
+        facts |= {"field": "runtime_image_id"}
     return Refusal(refusal.reason, refusal.message, param, facts)
 
 
-def _warnings(found: _Candidate, chosen: Saying) -> Trail:
+def _warnings(found: _Candidate, chosen: Saying, *, unchecked: bool) -> Trail:
     deprecated = (found.entry.image.state is ImageState.DEPRECATED) or (
         found.held.status.state is ReleaseState.DEPRECATED
     )
-    return (Step(chosen.level, Outcome.WARNED, chosen.subject, "deprecated"),) if deprecated else ()
+    said = ((deprecated, DEPRECATED), (unchecked, SUPPORT_UNCHECKED))
+    return tuple(Step(chosen.level, Outcome.WARNED, chosen.subject, what) for holds, what in said if holds)
 
 
-def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Deployment) -> _Candidate | Refusal:
+def _follow(
+    text: str, platform: Platform, catalog: CatalogView, deployment: Deployment, *, support: bool = True
+) -> _Candidate | Refusal:
     """From a word to a variant: each check in its order, the first failure is the answer."""
     reference = parse_image(text)
     if isinstance(reference, Malformed):
@@ -122,7 +138,8 @@ def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Dep
         message = f"{entry.image.name}:{held.release.number} has no variant for {platform}"
         return Refusal(Reason.IMAGE_UNSUPPORTED, message, None, {"platforms": offered, "platform": str(platform)})
     candidate = _Candidate(entry, held, variant)
-    refusals = (check(candidate, deployment) for check in _CHECKS)
+    checks = _CHECKS if support else tuple(check for check in _CHECKS if check is not _supported)
+    refusals = (check(candidate, deployment) for check in checks)
     return next((refusal for refusal in refusals if refusal is not None), candidate)
 
 

@@ -4,7 +4,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, fleet, projects, records, sessions
+from sandbay.adapters.store.queries import catalog, fleet, projects, records, sessions, templates
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -16,6 +16,7 @@ ANSWERS: Answers = {
     **projects.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **templates.ANSWERS,
 }
 
 
