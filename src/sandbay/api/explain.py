@@ -12,7 +12,7 @@ from sandbay.domain.reasons import Reason
 router = APIRouter(prefix="/v1/explain", route_class=StrictRoute, tags=["sessions"])
 
 
-@router.post("", responses=refusing(Reason.NETWORK_UNSUPPORTED))
+@router.post("", responses=refusing(Reason.TEMPLATE_UNKNOWN))
 def post_explain(core: TheCore, actor: TheActor, body: ExplainIn) -> ExplanationOut:
     """Decide as admission does, and make nothing."""
-    return explanation_out(explain(core, actor, body.runtime_image_id, body.platform))
+    return explanation_out(explain(core, actor, body.runtime_image_id, body.platform, body.template))

@@ -19,12 +19,14 @@ from sandbay.api import (
     files,
     health,
     images,
+    metrics,
     nodes,
     projects,
     registry_secrets,
     releases,
     sessions,
     strict,
+    templates,
     uploads,
 )
 from sandbay.api.calls import threads
@@ -35,8 +37,9 @@ from sandbay.domain.reasons import Reason
 
 VERSION = "v1"
 _ROUTERS = (
-    *(health.router, deployment.router, uploads.router, images.router, releases.router, channels.router),
-    registry_secrets.router,
+    *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
+    *(channels.router, registry_secrets.router),
+    *(templates.admin_router, templates.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, files.router),

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from sandbay.api.calls import Name, TheActor, TheCore, ThePage, project_of, waiting
 from sandbay.api.documented import SELECTING, also, refusing
-from sandbay.api.strict import StrictRoute
+from sandbay.api.strict import RoomyRoute, StrictRoute
 from sandbay.api.wire.base import page_of_more
 from sandbay.api.wire.sessions import (
     AdminSessionOut,
@@ -26,7 +26,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.records import SessionRecord
 
-router = APIRouter(prefix="/v1/sessions", route_class=StrictRoute, tags=["sessions"])
+router = APIRouter(prefix="/v1/sessions", route_class=RoomyRoute, tags=["sessions"])
 admin_router = APIRouter(prefix="/core/v1/sandbox/sessions", route_class=StrictRoute, tags=["sessions"])
 
 LONGEST_POLL = 30
@@ -60,7 +60,7 @@ def admin_session(core: Core, record: SessionRecord) -> AdminSessionOut:
     "",
     status_code=201,
     responses=also(200, SessionOut, "The Session that this `Idempotency-Key` made.")
-    | refusing(*SELECTING, *_UNPLACED, Reason.IDEMPOTENCY_CONFLICT),
+    | refusing(*SELECTING, *_UNPLACED, Reason.IDEMPOTENCY_CONFLICT, Reason.TEMPLATE_UNKNOWN),
 )
 async def post_session(
     request: Request,

@@ -66,6 +66,7 @@ def admit_session(core: Core, actor: Actor, asked: Asked, idempotency_key: str |
         for _ in range(_TRIES):
             replayed = _replay(core, project, idempotency_key, body_hash)
             if replayed is not None:
+                core.metrics.admitted("replayed")
                 return Admitted(replayed, created=False)
             try:
                 record = _admit(core, actor, asked, idempotency_key, body_hash)
@@ -73,11 +74,14 @@ def admit_session(core: Core, actor: Actor, asked: Asked, idempotency_key: str |
                 if conflict.kind not in (ConflictKind.FULL, ConflictKind.STALE, ConflictKind.TAKEN):
                     raise
             else:
+                core.metrics.admitted("waiting" if record.session.state is SessionState.WAITING else "placed")
                 core.changed.set()
                 return Admitted(record, created=True)
     except RefusedError as error:
         audit.refused(core, actor, "session.create", asked.runtime_image_id or project, error)
+        core.metrics.admitted("refused", error.refusal.reason.value)
         raise
+    core.metrics.admitted("refused", Reason.NO_CAPACITY.value)
     raise RefusedError(Reason.NO_CAPACITY, "others took every free slot first; try again", details={"tries": _TRIES})
 
 
@@ -101,40 +105,61 @@ def _replay(core: Core, project: ProjectId, key: str | None, body_hash: str) -> 
     return core.store.read(SessionOf(created.session, project))
 
 
-def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
-    project = _project(actor)
+@dataclass(frozen=True)
+class _Wanted:
+    """What the Session will keep, and the deployment that this was decided under."""
+
+    frozen: FrozenRelease
+    kept: FrozenTemplate
+    deployment: Deployment
+
+
+def _wanted(core: Core, project: ProjectId, asked: Asked) -> _Wanted:
     template = find_template(core, project, asked.template, "template") if asked.template is not None else None
     selection = select(core, project, Wish(asked.runtime_image_id, asked.platform, template))
-    frozen = selection.frozen()
-    kept = _kept(template, asked)
+    return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment)
+
+
+def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
+    project = _project(actor)
+    wanted = _wanted(core, project, asked)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
-    pools = _able(core, selection.deployment, frozen, kept, asked)
-    outcome = place(frozen, asked.resources, pools, core.store.read(Fleet(frozen.content_key, now)), session_id)
+    fleet = core.store.read(Fleet(wanted.frozen.content_key, now))
+    outcome = place(wanted.frozen, asked.resources, _able(core, wanted, asked), fleet, session_id)
     if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
-        core.store.apply(*wish_for(core, frozen, outcome))
+        core.store.apply(*wish_for(core, wanted.frozen, outcome))
         core.changed.set()
+        _count(core, outcome)
         raise unplaced(outcome)
+    kept = wanted.kept if wanted.kept.prepares else None
     session = Session(
         id=session_id,
         project=project,
         frozen=FrozenId(core.ids.new("frozen")),
-        frozen_digest=frozen.document_digest,
+        frozen_digest=wanted.frozen.document_digest,
         state=SessionState.STARTING if isinstance(outcome, Placed) else SessionState.WAITING,
         created_at=now,
         principal=actor.principal,
-        network=kept.network,
+        network=wanted.kept.network,
         resources=asked.resources,
-        env=dict(kept.env),
+        env=dict(wanted.kept.env),
         metadata=dict(asked.metadata),
         waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
         wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
-        template=kept.template,
-        template_digest=kept.document_digest if kept.prepares else None,
-        setup_network=kept.setup_network if kept.prepares else None,
+        template=kept and kept.template,
+        template_digest=kept and kept.document_digest,
+        setup_network=kept and kept.setup_network,
     )
-    admission = AdmitSession(session, frozen, key, body_hash, kept if kept.prepares else None)
-    return _apply(core, actor, admission, outcome, selection.deployment)
+    record = _apply(core, actor, AdmitSession(session, wanted.frozen, key, body_hash, kept), outcome, wanted.deployment)
+    _count(core, outcome)
+    return record
+
+
+def _count(core: Core, outcome: Placed | Unplaced) -> None:
+    """Whether the image was where it was needed. Full, paused or absent nodes say nothing about that."""
+    if isinstance(outcome, Placed) or outcome.reason is Reason.IMAGE_NOT_READY:
+        core.metrics.looked_for_image(ready=isinstance(outcome, Placed))
 
 
 def _kept(template: Template | None, asked: Asked) -> FrozenTemplate:
@@ -146,12 +171,12 @@ def _kept(template: Template | None, asked: Asked) -> FrozenTemplate:
     return kept
 
 
-def _able(
-    core: Core, deployment: Deployment, frozen: FrozenRelease, kept: FrozenTemplate, asked: Asked
-) -> Sequence[Pool]:
+def _able(core: Core, wanted: _Wanted, asked: Asked) -> Sequence[Pool]:
     """The pools that enforce both networks. Whose word asks for too much is said: the request's, or the Template's."""
+    kept = wanted.kept
+    networks = {"network": kept.network, "setup_network": kept.setup_network}
     try:
-        return able_pools(core, deployment, frozen, {"network": kept.network, "setup_network": kept.setup_network})
+        return able_pools(core, wanted.deployment, wanted.frozen, networks)
     except RefusedError as error:
         own = error.refusal.details["field"] == "network" and asked.network is not None
         refusal = at_template(error.refusal) if kept.template and not own else replace(error.refusal, param="network")

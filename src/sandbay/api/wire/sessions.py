@@ -5,8 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import Env, Failure, In, Labels, Listing, Out, Reference, failure_of
+from sandbay.api.wire.base import NO_NUL, Env, Failure, In, Labels, Listing, Out, Reference, failure_of
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
+from sandbay.api.wire.inline import FILES_TOLD, InlineFiles, files_of
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
@@ -14,6 +15,7 @@ from sandbay.domain.deployment import NOTHING_ASKED, SandboxSize
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.template import TemplateMark
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Trail
 from sandbay.ports.records import SessionRecord
 
@@ -32,19 +34,27 @@ class ResourcesIn(In):
         )
 
 
+TemplateName = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)]
+
+
 class SessionIn(In):
     """A Session to be made."""
 
+    template: TemplateName | None = Field(default=None, description="A Template of the project, by name or id.")
     runtime_image_id: Reference | None = Field(
-        default=None, description="An image reference; null or omitted leaves the choice to project and deployment."
+        default=None,
+        description="An image reference; null or omitted leaves the choice to Template, project and deployment.",
     )
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
-        default=None, description="os/architecture[/variant]; the deployment's default when omitted."
+        default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
     )
-    env: Env = Field(default={}, description="Variables of every command, over those of the image.")
+    env: Env = Field(default={}, description="Variables of every command, over those of image and Template.")
+    files: InlineFiles = Field(
+        default=[], description=f"Files of the workspace, over those of the Template. {FILES_TOLD}"
+    )
     resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
-    network: Annotated[Network, Field(strict=False)] = Field(
-        default=Network.DISABLED, description="What the sandbox reaches."
+    network: Annotated[Network, Field(strict=False)] | None = Field(
+        default=None, description="What the sandbox reaches; the Template's when omitted, and else disabled."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT)] = Field(
         default=0, description="How long to wait for the image and a free place; 0 fails at once."
@@ -61,6 +71,8 @@ class SessionIn(In):
             resources=self.resources.size(),
             network=self.network,
             wait_seconds=self.wait_seconds,
+            template=self.template,
+            files=files_of(self.files),
         )
 
 
@@ -111,6 +123,14 @@ class ResourcesOut(Out):
     pids: int | None = Field(description="Processes and threads.")
 
 
+class TemplateMarkOut(Out):
+    """Which Template, as it was called and stood at admission."""
+
+    id: str = Field(description="Its id.")
+    name: str = Field(description="Its name.")
+    revision: int = Field(description="Its revision.")
+
+
 class SessionOut(Out):
     """One sandbox, from admission to its end."""
 
@@ -118,6 +138,7 @@ class SessionOut(Out):
     status: SessionState = Field(description="`ended` and `failed` are final.")
     image: FrozenImageOut = Field(description="The image that it was admitted on.")
     trail: list[StepOut] = Field(description="How that image was chosen.")
+    template: TemplateMarkOut | None = Field(description="The Template that it was admitted with.")
     created_at: datetime = Field(description="When it was admitted.")
     ended_at: datetime | None = Field(description="When it ended or failed.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
@@ -175,6 +196,10 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
     )
 
 
+def _mark(template: TemplateMark) -> TemplateMarkOut:
+    return TemplateMarkOut(id=template.id, name=template.name, revision=template.revision)
+
+
 def _progress(readiness: Readiness | None) -> ProgressOut | None:
     if readiness is None:
         return None
@@ -192,6 +217,7 @@ def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut
         status=session.state,
         image=_image(record.frozen),
         trail=trail_out(record.frozen.trail),
+        template=session.template and _mark(session.template),
         created_at=session.created_at,
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,
