@@ -28,7 +28,9 @@ OTHER = ProjectId("prj_other")
 
 def admitted(number: int = 1) -> AdmitSession:
     kept = frozen_template()
-    made = session(number, template=kept.template, template_digest=kept.document_digest, setup_network=kept.setup_network)
+    made = session(
+        number, template=kept.template, template_digest=kept.document_digest, setup_network=kept.setup_network
+    )
     return AdmitSession(made, frozen(), template=kept)
 
 

@@ -1,4 +1,7 @@
-"""`/v1/environments/templates`: a project's Templates; `projects/{p}/environment-templates`: to read for administrators."""
+"""A project's Templates: `/v1/environments/templates`.
+
+`projects/{p}/environment-templates` shows them to administrators.
+"""
 
 from dataclasses import replace
 from typing import Annotated

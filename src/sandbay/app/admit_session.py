@@ -147,9 +147,9 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
         metadata=dict(asked.metadata),
         waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
         wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
-        template=kept and kept.template,
-        template_digest=kept and kept.document_digest,
-        setup_network=kept and kept.setup_network,
+        template=kept.template if kept else None,
+        template_digest=kept.document_digest if kept else None,
+        setup_network=kept.setup_network if kept else None,
     )
     record = _apply(core, actor, AdmitSession(session, wanted.frozen, key, body_hash, kept), outcome, wanted.deployment)
     _count(core, outcome)

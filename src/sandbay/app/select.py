@@ -21,7 +21,6 @@ from sandbay.flow.freeze import freeze
 from sandbay.flow.resolve import Rejected, Selected, resolve
 from sandbay.ports.store import CatalogOf, ProjectOf, TheDeployment
 
-
 ADMITTING = Policy()
 
 

@@ -54,10 +54,8 @@ def list_templates(core: Core, project: ProjectId, page: Page) -> Sequence[Templ
     return [TemplateView(*pair) for pair in zip(templates, selections, strict=True)]
 
 
-def create_template(
-    core: Core, actor: Actor, project: ProjectId, name: str, said: Mapping[str, Any]
-) -> TemplateView:
-    """A new Template with these members of `Preparation` (see its `changed`). What no Session could be made of is refused."""
+def create_template(core: Core, actor: Actor, project: ProjectId, name: str, said: Mapping[str, Any]) -> TemplateView:
+    """A new Template with these members (see `Preparation.changed`). What no Session could be made of is refused."""
     now = core.clock.now()
     template = Template(TemplateId(core.ids.new("template")), project, name, now, now, Preparation().changed(said))
     try:
@@ -109,9 +107,7 @@ def change_template(
     return TemplateView(changed, selection)
 
 
-def drop_template(
-    core: Core, actor: Actor, project: ProjectId, name_or_id: str, expected_revision: int | None
-) -> None:
+def drop_template(core: Core, actor: Actor, project: ProjectId, name_or_id: str, expected_revision: int | None) -> None:
     """Forget it. Sessions keep what they were admitted with."""
     for _ in range(_TRIES):
         template = find_template(core, project, name_or_id)

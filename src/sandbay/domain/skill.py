@@ -71,8 +71,10 @@ def read_plugin(files: Sequence[InlineFile]) -> Plugin | Unfit:
     if isinstance(text, Unfit):
         return text
     try:
-        manifest = json.loads(text[:_MANIFEST_BYTES])
+        manifest = json.loads(text) if len(text) <= _MANIFEST_BYTES else None
     except (ValueError, RecursionError):
+        manifest = None
+    if manifest is None:
         return Unfit(f"{PLUGIN_FILE} is no JSON of at most {_MANIFEST_BYTES} bytes", ("files",))
     name = manifest.get("name") if isinstance(manifest, dict) else None
     if not _is_name(name):

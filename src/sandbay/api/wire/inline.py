@@ -1,11 +1,22 @@
 """Files that come in a request."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from sandbay.api.wire.base import In, Out
-from sandbay.domain.inline import FILES, INLINE_BYTES, Encoding, InlineFile, Unfit, bytes_fault, folder_fault, inline_file
+from sandbay.domain.inline import (
+    FILES,
+    INLINE_BYTES,
+    Encoding,
+    InlineFile,
+    Unfit,
+    bytes_fault,
+    folder_fault,
+    inline_file,
+)
+
+Fit = TypeVar("Fit")
 
 
 class InlineFileIn(In):
@@ -23,23 +34,23 @@ class InlineFileIn(In):
     @field_validator("path")
     @classmethod
     def _leads_nowhere_else(cls, path: str) -> str:
-        return checked(inline_file(path, "", Encoding.TEXT, executable=False)).path
+        return fitting(inline_file(path, "", Encoding.TEXT, executable=False)).path
 
     @field_validator("content")
     @classmethod
     def _decodes(cls, content: str, info: ValidationInfo) -> str:
-        checked(inline_file("file", content, info.data.get("encoding", Encoding.TEXT), executable=False))
+        fitting(inline_file("file", content, info.data.get("encoding", Encoding.TEXT), executable=False))
         return content
 
     def file(self) -> InlineFile:
         """As the domain has it."""
-        return checked(inline_file(self.path, self.content, self.encoding, executable=self.executable))
+        return fitting(inline_file(self.path, self.content, self.encoding, executable=self.executable))
 
 
-def checked(outcome: InlineFile | Unfit) -> InlineFile:
+def fitting(outcome: Fit | Unfit) -> Fit:
     """What fits; raises ValueError for what does not."""
     if isinstance(outcome, Unfit):
-        raise ValueError(outcome.why)
+        raise ValueError(outcome.why)  # noqa: TRY004 - pydantic takes a ValueError for a "no"
     return outcome
 
 

@@ -217,7 +217,7 @@ def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut
         status=session.state,
         image=_image(record.frozen),
         trail=trail_out(record.frozen.trail),
-        template=session.template and _mark(session.template),
+        template=_mark(session.template) if session.template else None,
         created_at=session.created_at,
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,

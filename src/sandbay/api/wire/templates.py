@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -31,11 +31,10 @@ from sandbay.api.wire.base import (
 )
 from sandbay.api.wire.commands import Arguments
 from sandbay.api.wire.explain import resolved_out
-from sandbay.api.wire.inline import FILES_TOLD, InlineFileOut, InlineFiles, files_of, files_out
+from sandbay.api.wire.inline import FILES_TOLD, InlineFileOut, InlineFiles, files_of, files_out, fitting
 from sandbay.api.wire.sessions import FrozenImageOut
 from sandbay.app.templates import TemplateView
 from sandbay.domain.declaration import Network
-from sandbay.domain.inline import Unfit
 from sandbay.domain.package import PACKAGES, PackageTool, package_fault
 from sandbay.domain.skill import PLUGINS, SKILLS, Plugin, Skill, read_plugin, read_skill
 from sandbay.domain.template import REQUIRES, SETUP_COMMANDS, SetupCommand
@@ -70,7 +69,6 @@ def _no_system_packages(_: object) -> None:
     raise ValueError("system packages belong into an image: publish one that has them, and name it here")
 
 
-Kind = TypeVar("Kind", Skill, Plugin)
 Requirement = Annotated[str, Field(min_length=1, max_length=256, pattern=NO_NUL)]
 SetupCommandIn = Annotated[
     Any,
@@ -110,7 +108,7 @@ class SkillIn(In):
     @cached_property
     def skill(self) -> Skill:
         """As the domain has it."""
-        return _fit(read_skill(files_of(self.files)))
+        return fitting(read_skill(files_of(self.files)))
 
 
 class PluginIn(In):
@@ -126,13 +124,7 @@ class PluginIn(In):
     @cached_property
     def plugin(self) -> Plugin:
         """As the domain has it."""
-        return _fit(read_plugin(files_of(self.files)))
-
-
-def _fit(outcome: Kind | Unfit) -> Kind:
-    if isinstance(outcome, Unfit):
-        raise ValueError(outcome.why)
-    return outcome
+        return fitting(read_plugin(files_of(self.files)))
 
 
 class PreparationIn(In):
@@ -270,7 +262,7 @@ def template_out(view: TemplateView) -> TemplateOut:
         packages=PackagesOut(npm=list(content.packages.npm), python=list(content.packages.python)),
         skills=[_skill_out(skill) for skill in content.skills],
         plugins=[PluginOut(name=plugin.name, files=files_out(plugin.files)) for plugin in content.plugins],
-        setup_commands=[it.shell if it.argv is None else list(it.argv) for it in content.setup_commands],
+        setup_commands=[list(it.argv) if it.argv is not None else it.shell or "" for it in content.setup_commands],
         network=content.network,
         setup_network=content.setup_network,
         requires=list(content.requires),
