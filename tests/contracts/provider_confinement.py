@@ -108,9 +108,7 @@ class ConfinementSuite:
         assert "sleep 4312" not in seen
         assert len(seen) <= 4  # a header, the init, ps, and room for a helper
 
-    def test_an_enabled_network_reaches_neither_this_machine_nor_another_sandbox(
-        self, harness: ProviderHarness
-    ) -> None:
+    def test_an_enabled_network_reaches_neither_host_nor_neighbour(self, harness: ProviderHarness) -> None:
         needs(harness, Offer.SHELL)
         if Network.ENABLED not in harness.provider.declaration.networks:
             pytest.skip("this machine cannot give sandboxes a network")
