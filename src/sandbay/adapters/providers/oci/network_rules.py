@@ -117,7 +117,6 @@ def install_rules(net: Net) -> str:
     the host's, so that a port which the host forwards to a private address is as unreachable as that address.
     Nobody outside begins a connection to a sandbox.
     """
-    refuse = "reject with icmpx type admin-prohibited"
     return (
         remove_rules(net.name)
         + f"""table inet {net.name} {{
@@ -127,7 +126,20 @@ def install_rules(net: Net) -> str:
     chain names {{
         ip saddr {net.subnet} ip daddr @nameservers meta l4proto {{ tcp, udp }} th dport 53 accept
     }}
-    chain outgoing {{
+{_judgement(net)}
+    chain postrouting {{
+        type nat hook postrouting priority 100; policy accept;
+        ip saddr {net.subnet} oifname != "{net.name}" masquerade
+    }}
+}}
+"""
+    )
+
+
+def _judgement(net: Net) -> str:
+    """The chains that decide. Refused connections are told so at once, rather than left to time out."""
+    refuse = "reject with icmpx type admin-prohibited"
+    return f"""    chain outgoing {{
         meta nfproto != ipv4 drop
         ip saddr != {net.subnet} drop
         oifname "{net.name}" {refuse}
@@ -146,14 +158,7 @@ def install_rules(net: Net) -> str:
         iifname "{net.name}" jump outgoing
         oifname "{net.name}" ct state established,related accept
         oifname "{net.name}" drop
-    }}
-    chain postrouting {{
-        type nat hook postrouting priority 100; policy accept;
-        ip saddr {net.subnet} oifname != "{net.name}" masquerade
-    }}
-}}
-"""
-    )
+    }}"""
 
 
 def _elements(addresses: Sequence[str]) -> str:
