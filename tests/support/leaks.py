@@ -22,7 +22,8 @@ def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]
     `folders` are its durable and volatile folders: mounts below them, and processes that name or use them, count.
     """
     roots = [str(folder) for folder in folders]
-    groups = {str(path) for path in _CGROUPS.rglob(installation)} if _CGROUPS.is_dir() else set()
+    # os.walk, because groups of other installations may go while we look.
+    groups = [f"{folder}/{installation}" for folder, names, _ in os.walk(_CGROUPS) if installation in names]
     namespaces = Path("/run/netns")
     found = {
         "mounts": [point for point in _mount_points() if any(_below(point, root) for root in roots)],
