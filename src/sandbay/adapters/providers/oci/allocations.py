@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbay.domain.canonical import plain, rebuild
+from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.release import ContentKey
@@ -27,7 +28,7 @@ _STARTED = "started"
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """Who owns it, what it was assembled from, its id range and limits, and the environment of its commands."""
+    """Who owns it, what it was assembled from, its id range, limits and network, and its commands' environment."""
 
     installation: str
     allocation: str
@@ -36,6 +37,7 @@ class AllocationRecord:
     base: int
     size: SandboxSize
     env: Mapping[str, str] = field(default_factory=dict)
+    network: Network = Network.DISABLED
 
 
 class AllocationFolders:

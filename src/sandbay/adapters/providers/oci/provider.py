@@ -6,7 +6,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
@@ -19,6 +19,7 @@ from sandbay.adapters.providers.oci.files import FileLimits, SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
@@ -40,6 +41,8 @@ INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
 
 _PROBE = "prb_"
+_NO_BASE = -1
+"""Before a range has been claimed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
 
@@ -79,12 +82,13 @@ class OciProvider:
         self._execs = Execs(state, self._cgroups, self._reaping)
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
-        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap)
         self._folders = AllocationFolders(home / "sandboxes", installation)
+        network = SandboxNetwork(self._owner, installation, run / "network", self._folders)
+        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
         parent = groups_of_host.parent_path(installation)
-        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace)
-        self._host = Host(state, self._cgroups, settings.init, home)
-        self._declaration = declaration_here(self._host.enforceable())
+        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
+        self._host = Host(state, self._cgroups, settings.init, home, network)
+        self._declaration = declaration_here(self._host.enforceable(), network=network.fault() is None)
         self._claims = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._busy: set[str] = set()
@@ -123,7 +127,8 @@ class OciProvider:
         self._require_own()
         with self._alone(name):
             self._free(self._places(name))
-            record, image = self._claim(name, "probe", key, SandboxSize(), {})
+            wanted = AllocationRecord(self._installation, name, "probe", key, _NO_BASE, SandboxSize())
+            record, image = self._claim(wanted)
             self._start(record, image, prove_only=True)
             self._free(self._places(name))
 
@@ -144,8 +149,7 @@ class OciProvider:
                     raise start_failed("the allocation has run before and has ended")
                 return self.booted(order.allocation)
             self._free(self._places(order.allocation))
-            key, env = order.frozen.content_key, dict(order.env or {})
-            record, image = self._claim(order.allocation, order.session, key, order.size, env)
+            record, image = self._claim(self._wanted(order))
             self._start(record, image, prove_only=False)
             self._folders.mark_started(order.allocation)
             self._images[order.allocation] = image
@@ -253,17 +257,20 @@ class OciProvider:
             else:
                 self._execs.abandon(self._places(record.allocation).sandbox)
 
-    def _claim(
-        self, name: str, hostname: str, key: ContentKey, size: SandboxSize, env: dict[str, str]
-    ) -> tuple[AllocationRecord, HeldImage]:
+    def _wanted(self, order: Order) -> AllocationRecord:
+        key, env = order.frozen.content_key, dict(order.env or {})
+        names = (self._installation, order.allocation, order.session)
+        return AllocationRecord(*names, key, _NO_BASE, order.size, env, order.network)
+
+    def _claim(self, wanted: AllocationRecord) -> tuple[AllocationRecord, HeldImage]:
         """Write down that the allocation needs the variant, and that a range is its own."""
         with self._claims:
-            image = self._layers.verified(key)
+            image = self._layers.verified(wanted.key)
             subid = "".join(_text(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")))
             base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subid))
             if base is None:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
-            record = AllocationRecord(self._installation, name, hostname, key, base, size, env)
+            record = replace(wanted, base=base)
             self._folders.add(record)
             return record, image
 
