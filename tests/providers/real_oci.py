@@ -189,10 +189,26 @@ NETWORK_STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Ca
 }
 """As `STEPS`, of an allocation that has a network."""
 
+CHANGE_STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Callable[..., object]]]] = {
+    "before-release": (network, "_cni", _dying_before),
+    "after-release": (network, "_cni", _dying_after),
+    "before-files": (network, "_fill", _dying_before),
+    "after-files": (network, "_fill", _dying_after),
+    "before-end": (SandboxNetwork, "_remove", _dying_before),
+    "within-end": (SandboxNetwork, "_await_ports", _dying_after),
+    "after-end": (SandboxNetwork, "_remove", _dying_after),
+    "before-attach": (SandboxNetwork, "_attach", _dying_before),
+    "after-subnet": (SandboxNetwork, "_configure", _dying_after),
+    "after-rules": (SandboxNetwork, "_ensure", _dying_after),
+    "before-guard": (network, "_is_port", _dying_before),
+    "after-attach": (SandboxNetwork, "_attach", _dying_after),
+}
+"""Of a sandbox that loses its network and gets it again."""
 
-def order(images: Images, mode: Network = Network.DISABLED) -> Order:
+
+def order(images: Images, mode: Network = Network.DISABLED, setup: Network | None = None) -> Order:
     """The one order that a dying node works on."""
-    return order_for(images.plain(), allocation=ORDER, network=mode)
+    return order_for(images.plain(), allocation=ORDER, network=mode, setup_network=setup)
 
 
 def live_and_die(installation: Installation, step: str) -> None:
@@ -205,6 +221,13 @@ def live_and_die(installation: Installation, step: str) -> None:
         while b"up" not in installation.run(ORDER, "cat up").stdout:
             pass
         _die()
+    if step.startswith("change:"):
+        installation.provider.create(order(installation.images, Network.ENABLED, Network.DISABLED))
+        owner, name, dying = CHANGE_STEPS[step.removeprefix("change:")]
+        installation.provider.set_network(ORDER, Network.ENABLED)
+        setattr(owner, name, dying(getattr(owner, name)))
+        installation.provider.set_network(ORDER, Network.DISABLED)
+        installation.provider.set_network(ORDER, Network.ENABLED)
     networked = step.startswith("network:")
     owner, name, dying = NETWORK_STEPS[step.removeprefix("network:")] if networked else STEPS[step]
     wanted = order(installation.images, Network.ENABLED if networked else Network.DISABLED)

@@ -18,7 +18,7 @@ from sandbay.domain.declaration import Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from tests.contracts.provider_harness import order_for, refused
-from tests.providers.real_oci import NETWORK_STEPS, ORDER, Images, Installation, order
+from tests.providers.real_oci import CHANGE_STEPS, NETWORK_STEPS, ORDER, Images, Installation, order
 from tests.support import neighbours as near
 from tests.support.tar_entries import folder, symlink
 
@@ -129,12 +129,20 @@ def test_sandboxes_do_not_reach_each_other(here: Installation, beside: str) -> N
     here.run(one, serving)
     assert _reaches(here, one, address, 7178)
     assert not _reaches(here, two, address, 7178)
-    # Kernels that pass bridged packets through the rules deny it twice; the bridge alone has to be enough.
-    bridge = Path("/sys/class/net") / network_rules.net_name(f"{here.label} {here.home}")
-    assert [flag.read_text() for flag in bridge.glob("brif/*/isolated")] == ["1\n"] * 2
     # Nor does anybody outside begin a connection to a sandbox.
     command = ["nsenter", f"--net=/run/netns/{beside}", "--", "busybox", "nc", "-w", "2", address, "7178"]
     assert subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout == b""
+    # Denied twice: by the bridge, even when somebody flushes the rules, and by the rules from the first packet on.
+    name = network_rules.net_name(f"{here.label} {here.home}")
+    rules = subprocess.run(["nft", "list", "table", "bridge", name], capture_output=True, check=True).stdout
+    for family in network_rules.FAMILIES:  # some kernels ask the other family about what passes a bridge, too
+        subprocess.run(["nft", "delete", "table", family, name], check=True)
+    assert not _reaches(here, two, address, 7178)
+    for port in _ports(here):
+        subprocess.run(["bridge", "link", "set", "dev", port.name, "isolated", "off"], check=True)
+    assert _reaches(here, two, address, 7178)
+    subprocess.run(["nft", "-f", "-"], input=rules, check=True)
+    assert not _reaches(here, two, address, 7178)
 
 
 def test_sandboxes_of_two_installations_do_not_reach_each_other(images: Images, here: Installation) -> None:
@@ -207,21 +215,75 @@ def test_an_image_cannot_lead_the_files_elsewhere(here: Installation, name: str)
     assert not marked.exists()
 
 
-@pytest.mark.parametrize("step", NETWORK_STEPS)
-def test_after_kill_9_at_any_step_the_network_is_found_and_freed(here: Installation, step: str) -> None:
+def _dies(here: Installation, step: str) -> None:
+    """Let a node of its own work on this installation until it is killed at a step, and take over."""
     here.images.plain()
     here.provider.close()
     command = [sys.executable, "-m", "tests.providers.real_oci", str(here.images.folder), str(here.home)]
     environment = {**os.environ, "PYTHONPATH": "src"}
-    done = subprocess.run([*command, f"network:{step}"], cwd=ROOT, env=environment, check=False)
+    done = subprocess.run([*command, step], cwd=ROOT, env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     here.provider = here.opened()
+
+
+def _ports(here: Installation) -> list[Path]:
+    bridge = Path("/sys/class/net") / network_rules.net_name(f"{here.label} {here.home}")
+    return list(bridge.glob("brif/*"))
+
+
+@pytest.mark.parametrize("step", NETWORK_STEPS)
+def test_after_kill_9_at_any_step_the_network_is_found_and_freed(here: Installation, step: str) -> None:
+    _dies(here, f"network:{step}")
     assert list(here.provider.list_allocations()) == [ORDER]
     here.provider.destroy(ORDER)
     assert here.left() == {}
     assert not (here.run_folder / "network").exists()
     here.provider.create(order(here.images, Network.ENABLED))
     assert _address(here, ORDER)
+
+
+def _heard(here: Installation, allocation: AllocationId) -> int:
+    return int(here.run(allocation, "wc -c <heard").stdout)
+
+
+def _hears(here: Installation, allocation: AllocationId, ticks: int) -> None:
+    """Return when it has heard so many more."""
+    wanted = _heard(here, allocation) + ticks * len(b"tick\n")
+    while _heard(here, allocation) < wanted:
+        pass
+
+
+@pytest.mark.parametrize("step", CHANGE_STEPS)
+def test_after_kill_9_within_a_change_it_can_be_made_again(here: Installation, beside: str, step: str) -> None:
+    _dies(here, f"change:{step}")
+    for mode in (Network.DISABLED, Network.ENABLED, Network.DISABLED):
+        here.provider.set_network(ORDER, mode)
+        assert _reaches(here, ORDER, near.PUBLIC) == (mode is Network.ENABLED)
+        assert not _reaches(here, ORDER, near.PRIVATE[0])
+        assert (_ports(here) != []) == (mode is Network.ENABLED)
+    assert here.left().keys() <= {"processes", "mounts", "cgroups"}  # its last network took everything along
+    here.provider.set_network(ORDER, Network.ENABLED)
+    here.provider.destroy(ORDER)
+    assert here.left() == {}
+
+
+def test_losing_the_network_cuts_what_is_open_and_what_runs_in_the_background(here: Installation, beside: str) -> None:
+    plain = here.images.plain()
+    one = here.start(plain, network=Network.DISABLED, setup_network=Network.ENABLED)
+    beside_it = here.start(plain, network=Network.ENABLED)
+    for each in (one, beside_it):
+        here.run(each, f"(sleep 4320 | nc {near.PUBLIC} {near.TICKS}) >heard 2>&1 &")
+        _hears(here, each, 5)
+    here.provider.set_network(one, Network.DISABLED)
+    _hears(here, beside_it, 5)  # what had reached the sandbox by then has been written, too
+    heard = _heard(here, one)
+    _hears(here, beside_it, 50)
+    assert _heard(here, one) == heard
+    here.provider.set_network(one, Network.ENABLED)
+    assert _reaches(here, one, near.PUBLIC)
+    _hears(here, beside_it, 50)
+    assert _heard(here, one) == heard
+    assert here.run(one, "tail -n 1 /etc/hosts").stdout.decode().split()[0] == _address(here, one)
 
 
 def test_the_last_one_takes_the_network_along_and_leases_are_given_back(here: Installation) -> None:

@@ -1,6 +1,7 @@
 """Hosts beside this machine that are none: one network namespace with addresses of every kind, routed only here.
 
-Nothing that is sent to them leaves the machine. A lock keeps test runs on the same machine apart.
+Nothing that is sent to them leaves the machine. Each worker of a test run has addresses of its own; a lock keeps
+runs on the same machine apart.
 """
 
 import contextlib
@@ -14,26 +15,40 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PUBLIC = "198.51.100.2"
-OURS = "198.51.100.1"
+_SLOT = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 16
+PUBLIC = f"198.51.100.{16 * _SLOT + 2}"
+OURS = f"198.51.100.{16 * _SLOT + 1}"
 """This machine's address on the same wire."""
-PRIVATE = ("10.177.0.2", "172.29.177.2", "192.168.177.2", "100.99.177.2", "198.19.255.2")
-LINK_LOCAL = "169.254.177.254"
-IPV6 = ("2001:db8:177::2", "fd00:ec2:177::254")
+PRIVATE = tuple(
+    f"{network}.{_SLOT + 2}" for network in ("10.177.0", "172.29.177", "192.168.177", "100.99.177", "198.19.255")
+)
+LINK_LOCAL = f"169.254.177.{_SLOT + 2}"
+IPV6 = (f"2001:db8:177:{_SLOT}::2", f"fd00:ec2:177:{_SLOT}::254")
 PORT, NAMES = 7177, 53
+TICKS = 7178
+"""Where a connection hears something for ever."""
 
-_LOCK = Path("/tmp/sandbay-tests-neighbours.lock")
+_LOCK = Path(f"/tmp/sandbay-tests-neighbours-{_SLOT}.lock")
 _SERVER = """
-import socket, sys, threading
-def serve(port):
+import contextlib, socket, sys, threading, time
+def answer(caller):
+    caller.sendall(b"here\\n")
+def tick(caller):
+    while True:
+        caller.sendall(b"tick\\n")
+        time.sleep(0.02)
+def talk(caller, say):
+    with contextlib.suppress(OSError), caller:
+        say(caller)
+def serve(port, say):
     server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
     sys.stdout.write("up\\n")
     sys.stdout.flush()
     while True:
-        with server.accept()[0] as caller:
-            caller.sendall(b"here\\n")
-for port in sys.argv[1:]:
-    threading.Thread(target=serve, args=(int(port),)).start()
+        threading.Thread(target=talk, args=(server.accept()[0], say)).start()
+for word in sys.argv[1:]:
+    name, _, port = word.partition(":")
+    threading.Thread(target=serve, args=(int(port), {"answer": answer, "tick": tick}[name])).start()
 """
 
 
@@ -56,11 +71,11 @@ def neighbours() -> Iterator[str]:
         stack.callback(_unlink, near)
         _wire(near, name, far)
         enter = ["nsenter", f"--net=/run/netns/{name}", "--"]
-        ports = [str(PORT), str(NAMES)]
+        ports = [f"answer:{PORT}", f"answer:{NAMES}", f"tick:{TICKS}"]
         server = subprocess.Popen([*enter, sys.executable, "-c", _SERVER, *ports], stdout=subprocess.PIPE)
         stack.callback(_end, server)
         assert server.stdout is not None
-        assert [server.stdout.readline() for _ in ports] == [b"up\n"] * 2
+        assert [server.stdout.readline() for _ in ports] == [b"up\n"] * len(ports)
         yield name
 
 
@@ -68,8 +83,8 @@ def _wire(near: str, name: str, far: str) -> None:
     ip("-n", name, "link", "set", "lo", "up")
     ip("-n", name, "link", "set", far, "up")
     ip("link", "set", near, "up")
-    ip("address", "add", f"{OURS}/24", "dev", near)
-    ip("-n", name, "address", "add", f"{PUBLIC}/24", "dev", far)
+    ip("address", "add", f"{OURS}/28", "dev", near)
+    ip("-n", name, "address", "add", f"{PUBLIC}/28", "dev", far)
     ip("-n", name, "route", "add", "default", "via", OURS)
     for address in (*PRIVATE, LINK_LOCAL):
         ip("-n", name, "address", "add", f"{address}/32", "dev", far)

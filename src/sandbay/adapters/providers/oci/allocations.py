@@ -28,7 +28,10 @@ _STARTED = "started"
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """Who owns it, what it was assembled from, its id range, limits and network, and its commands' environment."""
+    """Who owns it, what it was assembled from, its id range, limits and networks, and its commands' environment.
+
+    `networks`: what it starts with, and what it may be given later.
+    """
 
     installation: str
     allocation: str
@@ -37,7 +40,12 @@ class AllocationRecord:
     base: int
     size: SandboxSize
     env: Mapping[str, str] = field(default_factory=dict)
-    network: Network = Network.DISABLED
+    networks: tuple[Network, ...] = (Network.DISABLED,)
+
+    @property
+    def networked(self) -> bool:
+        """Whether it ever has a network."""
+        return any(mode is not Network.DISABLED for mode in self.networks)
 
 
 class AllocationFolders:

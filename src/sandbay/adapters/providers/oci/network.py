@@ -2,7 +2,9 @@
 
 It is there while an allocation's record asks for it: the first start makes it, the last end removes all of it. What
 is needed to remove it lies in one volatile folder that is written first and removed last, so an end that was
-interrupted anywhere can be done again. A sandbox is attached before anything of its image runs.
+interrupted anywhere can be done again. At its start a sandbox is attached before anything of its image runs.
+
+An interface whose alias names its allocation is attached whole: the alias is the last thing that it gets.
 """
 
 import contextlib
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from sandbay.adapters.providers.oci.allocations import AllocationFolders
+from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
 from sandbay.adapters.providers.oci.network_rules import (
     INTERFACE,
     Net,
@@ -40,6 +42,7 @@ _PROGRAMS = ("nft", "ip", "bridge", "unshare")
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _RESOLVERS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"))
 """The second has the real servers where the first names a local stub."""
+_HOSTS, _RESOLV_CONF = _FILES = ("hosts", "resolv.conf")
 _DEFAULT_MTU = 1500
 _SECONDS = 20.0
 _PROBE_SECONDS = 5.0
@@ -84,30 +87,49 @@ class SandboxNetwork:
             return f"the kernel does not make or guard a bridge here: {error.strerror}"
         return None
 
-    def write_files(self, bundle: Path, hostname: str, base: int) -> Mapping[str, Path]:
-        """Make the sandbox's `hosts` and `resolv.conf`, its root's; path inside → file."""
-        texts = {"hosts": hosts_file(hostname), "resolv.conf": resolv_conf(_servers())}
-        for name, text in texts.items():
-            (bundle / name).write_text(text)
+    def make_files(self, record: AllocationRecord, bundle: Path) -> Mapping[str, Path]:
+        """Make the sandbox's `hosts` and `resolv.conf`, its root's, for no network yet; path inside → file."""
+        _fill(record, bundle, None)
+        for name in _FILES:
             (bundle / name).chmod(0o644)
-            os.chown(bundle / name, base, base)
-        return {f"/etc/{name}": bundle / name for name in texts}
+            os.chown(bundle / name, record.base, record.base)
+        return {f"/etc/{name}": bundle / name for name in _FILES}
 
-    def attach(self, allocation: str, hostname: str, pid: int, bundle: Path) -> None:
-        """Give the network namespace of a process an interface. Raises `OSError`."""
+    def attach(self, record: AllocationRecord, pid: int, bundle: Path) -> None:
+        """Give the network namespace of a process its interface, which it has not. Raises `OSError`."""
         with self._lock:
-            self._detached.discard(allocation)
-            configuration = self._ensure()
-            said = _cni("ADD", allocation, f"/proc/{pid}/ns/net", configuration)
-            result = json.loads(said)
-            (port,) = [each["name"] for each in result["interfaces"] if _is_port(each, self.name)]
-            # Between two ports no packet passes any chain of ours, so the bridge itself has to keep them apart.
-            _call(["bridge", "link", "set", "dev", port, "isolated", "on"])
-            labels = [f"link set dev {each} alias {label(self.installation)}\n" for each in (port, self.name)]
-            _call(["ip", "-batch", "-"], "".join(labels))
-        address = str(result["ips"][0]["address"]).partition("/")[0]
-        # In place: the file is already mounted in the sandbox.
-        (bundle / "hosts").write_text(hosts_file(hostname, address))
+            self._attach(record, pid, bundle)
+
+    def change(self, record: AllocationRecord, mode: Network, pid: int, bundle: Path) -> None:
+        """Bring a running sandbox to this mode, from whatever a change that was interrupted left. Raises `OSError`."""
+        with self._lock:
+            if mode is not Network.DISABLED and self._has_port(record.allocation):
+                return
+            # Nothing that a change left halfway is trusted: a lease without an interface, or one that is not guarded.
+            self._release(record.allocation, f"/proc/{pid}/ns/net")
+            if mode is Network.DISABLED:
+                if INTERFACE in Path(f"/proc/{pid}/net/dev").read_text():
+                    raise OSError(errno.EBUSY, "the sandbox's interface did not go")
+                _fill(record, bundle, None)
+                self._detached_is(record.allocation)
+            else:
+                self._attach(record, pid, bundle)
+
+    def _attach(self, record: AllocationRecord, pid: int, bundle: Path) -> None:
+        self._detached.discard(record.allocation)
+        result = json.loads(_cni("ADD", record.allocation, f"/proc/{pid}/ns/net", self._ensure()))
+        (port,) = [each["name"] for each in result["interfaces"] if _is_port(each, self.name)]
+        # Once more than the rules say it, because rules can be flushed: the bridge itself keeps its ports apart.
+        _call(["bridge", "link", "set", "dev", port, "isolated", "on"])
+        _fill(record, bundle, str(result["ips"][0]["address"]).partition("/")[0])
+        aliases = {self.name: label(self.installation), port: label(self.installation, record.allocation)}
+        _call(["ip", "-batch", "-"], "".join(f"link set dev {dev} alias {text}\n" for dev, text in aliases.items()))
+
+    def _has_port(self, allocation: str) -> bool:
+        ports = _interface(self.name) / "brif"
+        wanted = label(self.installation, allocation)
+        names = os.listdir(ports) if ports.is_dir() else []  # noqa: PTH208 - names are what is needed
+        return any(_text(_interface(name) / "ifalias").strip() == wanted for name in names)
 
     @contextlib.contextmanager
     def released(self, allocation: str, pid: int | None) -> Iterator[None]:
@@ -125,19 +147,24 @@ class SandboxNetwork:
 
     def _detach(self, allocation: str, namespace: int | None) -> None:
         with self._lock:
-            if self._conf.exists():
-                path = "" if namespace is None else f"/proc/{os.getpid()}/fd/{namespace}"
-                _cni("DEL", allocation, path, self._conf.read_text())
-            self._detached.add(allocation)
-            records = self.folders.all()
-            using = {each.allocation for each in records if each.network is not Network.DISABLED}
-            self._detached &= using
-            if using <= self._detached:
-                self._remove()
+            self._release(allocation, "" if namespace is None else f"/proc/{os.getpid()}/fd/{namespace}")
+            self._detached_is(allocation)
+
+    def _release(self, allocation: str, namespace: str) -> None:
+        if self._conf.exists():
+            _cni("DEL", allocation, namespace, self._conf.read_text())
+
+    def _detached_is(self, allocation: str) -> None:
+        """With the last one detached, nothing of the network stays."""
+        self._detached.add(allocation)
+        using = {each.allocation for each in self.folders.all() if each.networked}
+        self._detached &= using
+        if using <= self._detached:
+            self._remove()
 
     def _is_asked_for(self, allocation: str) -> bool:
         record = self.folders.read(allocation)
-        return record is not None and record.network is not Network.DISABLED
+        return record is not None and record.networked
 
     @property
     def _conf(self) -> Path:
@@ -181,6 +208,12 @@ class SandboxNetwork:
         deadline = time.monotonic() + _SECONDS
         while ports.is_dir() and os.listdir(ports) and time.monotonic() < deadline:  # noqa: PTH208 - only whether any
             time.sleep(_STEP_SECONDS)
+
+
+def _fill(record: AllocationRecord, bundle: Path, address: str | None) -> None:
+    """Write the files, in place: they may already be mounted in the sandbox."""
+    (bundle / _HOSTS).write_text(hosts_file(record.hostname, address))
+    (bundle / _RESOLV_CONF).write_text(resolv_conf(_servers() if address else ()))
 
 
 def _is_port(interface: Mapping[str, str], bridge: str) -> bool:

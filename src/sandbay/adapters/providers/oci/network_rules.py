@@ -1,6 +1,6 @@
 """What a network of sandboxes consists of, as text and values: names, subnet, packet rules, CNI's configuration, files.
 
-All rules lie in one nftables table of our own, so that one transaction installs them and one removes them, and no
+All rules lie in two nftables tables of our own, so that one transaction installs them and one removes them, and no
 rule of anybody else is read or changed. What a rule of somebody else drops stays dropped.
 """
 
@@ -35,6 +35,8 @@ _POOLS = ("198.18.0.0/15", "10.128.0.0/9", "172.16.0.0/12", "192.168.0.0/16")
 """Where a subnet is looked for. The first is reserved for laboratories, so companies and clouds rarely route it."""
 _PREFIX = 20
 _NAMESERVERS = 3
+FAMILIES = ("inet", "bridge")
+"""Of packet rules. Each has a table of our name."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,9 @@ def net_name(owner: str) -> str:
     return "sby" + hashlib.sha256(owner.encode()).hexdigest()[:12]
 
 
-def label(installation: str) -> str:
+def label(installation: str, *more: str) -> str:
     """What the host shows people at everything that we make."""
-    return f"sandbay:{installation}"
+    return ":".join(("sandbay", installation, *more))
 
 
 def free_subnet(owner: str, taken: Iterable[str]) -> IPv4Network | None:
@@ -106,16 +108,17 @@ def cni_configuration(net: Net, leases: str, mtu: int) -> dict[str, object]:
 
 
 def remove_rules(name: str) -> str:
-    """One transaction, for `nft`: the table is gone, whether or not it was there."""
-    return f"add table inet {name}\ndelete table inet {name}\n"
+    """One transaction, for `nft`: the tables are gone, whether or not they were there."""
+    tables = [f"{family} {name}" for family in FAMILIES]
+    return "".join(f"add table {table}\ndelete table {table}\n" for table in tables)
 
 
 def install_rules(net: Net) -> str:
-    """One transaction, for `nft`: the table as it is to be, whatever of it was there.
+    """One transaction, for `nft`: the tables as they are to be, whatever of them was there.
 
     What goes to the host itself passes `input`, what goes anywhere else `forward`, after any address translation of
     the host's, so that a port which the host forwards to a private address is as unreachable as that address.
-    Nobody outside begins a connection to a sandbox.
+    Nobody outside begins a connection to a sandbox. From sandbox to sandbox a packet would only pass the bridge.
     """
     return (
         remove_rules(net.name)
@@ -130,6 +133,13 @@ def install_rules(net: Net) -> str:
     chain postrouting {{
         type nat hook postrouting priority 100; policy accept;
         ip saddr {net.subnet} oifname != "{net.name}" masquerade
+    }}
+}}
+table bridge {net.name} {{
+    comment "{label(net.installation)}"
+    chain forward {{
+        type filter hook forward priority -10; policy accept;
+        ip daddr {net.subnet} drop
     }}
 }}
 """

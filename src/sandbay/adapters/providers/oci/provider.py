@@ -28,7 +28,7 @@ from sandbay.adapters.providers.oci.starting import Places, Starter, image_user,
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
-from sandbay.domain.declaration import Declaration
+from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
@@ -83,7 +83,7 @@ class OciProvider:
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
-        network = SandboxNetwork(self._owner, installation, run / "network", self._folders)
+        self._network = network = SandboxNetwork(self._owner, installation, run / "network", self._folders)
         self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
         parent = groups_of_host.parent_path(installation)
         self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
@@ -154,6 +154,23 @@ class OciProvider:
             self._folders.mark_started(order.allocation)
             self._images[order.allocation] = image
             return self.booted(order.allocation)
+
+    def set_network(self, allocation: AllocationId, mode: Network) -> None:
+        """Give a running sandbox this one of its order's networks and no other."""
+        record = self._record(allocation)
+        if mode not in record.networks:
+            raise _network_unsupported("its order does not name this network mode", mode, record.networks)
+        self._require_own()
+        with self._alone(allocation):
+            pid = self._running(allocation)
+            if not record.networked:
+                return
+            try:
+                self._network.change(record, mode, pid, self._places(allocation).bundle)
+            except OSError as error:
+                self._running(allocation)
+                says = error.strerror or ""
+                raise start_failed("the sandbox's network could not be changed", says=says) from error
 
     def booted(self, allocation: AllocationId) -> Booted:
         """The identity read back from the running thing."""
@@ -260,7 +277,7 @@ class OciProvider:
     def _wanted(self, order: Order) -> AllocationRecord:
         key, env = order.frozen.content_key, dict(order.env or {})
         names = (self._installation, order.allocation, order.session)
-        return AllocationRecord(*names, key, _NO_BASE, order.size, env, order.network)
+        return AllocationRecord(*names, key, _NO_BASE, order.size, env, order.networks)
 
     def _claim(self, wanted: AllocationRecord) -> tuple[AllocationRecord, HeldImage]:
         """Write down that the allocation needs the variant, and that a range is its own."""
@@ -288,10 +305,9 @@ class OciProvider:
             raise
 
     def _refuse_unenforceable(self, order: Order) -> None:
-        if order.network not in self._declaration.networks:
-            enforced = {"network": order.network, "enforced": sorted(self._declaration.networks)}
-            message = "this network mode cannot be enforced"
-            raise RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=enforced)
+        for mode in order.networks:
+            if mode not in self._declaration.networks:
+                raise _network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
         missing = sorted(DECLARATION.enforces - self._declaration.enforces)
         if missing or not order.size.holds(_LEAST):
             facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
@@ -361,6 +377,11 @@ class OciProvider:
 
 def _not_running() -> RefusedError:
     return RefusedError(Reason.NOT_RUNNING, "the sandbox is not running")
+
+
+def _network_unsupported(message: str, mode: Network, offered: Iterable[Network]) -> RefusedError:
+    details = {"network": mode, "offered": sorted(offered)}
+    return RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=details)
 
 
 def _text(path: Path) -> str:

@@ -113,12 +113,12 @@ class Starter:
 
     def _attach(self, record: AllocationRecord, places: Places) -> None:
         """Only our init runs yet, so no program of the image ever sees the namespace without its rules."""
-        if record.network is Network.DISABLED:
+        if record.networks[0] is Network.DISABLED:
             return
         pid = Groups(self.cgroups, places.sandbox.group).init_pid()
         if pid is None:
             raise start_failed("the sandbox's first process has ended")
-        self.network.attach(record.allocation, record.hostname, pid, places.bundle)
+        self.network.attach(record, pid, places.bundle)
 
     @staticmethod
     def _make_folders(places: Places) -> None:
@@ -147,7 +147,6 @@ class Starter:
         places.workspace.chmod(0o755)
 
     def _write_bundle(self, record: AllocationRecord, root: Path, places: Places) -> None:
-        networked = record.network is not Network.DISABLED
         parts = Parts(
             hostname=record.hostname,
             rootfs=root,
@@ -158,7 +157,7 @@ class Starter:
             open_files=open_files(),
             resources=resources(record.size, swap=self.swap),
             seccomp=profile(platform.machine()),
-            network_files=self.network.write_files(places.bundle, record.hostname, record.base) if networked else None,
+            network_files=self.network.make_files(record, places.bundle) if record.networked else None,
             ipv6=_IPV6.exists(),
         )
         (places.bundle / "config.json").write_text(json.dumps(spec(parts)))
