@@ -45,8 +45,17 @@ from tests.contracts.store_things import (
 )
 
 APPEND_ONLY = [
-    *("releases", "variants", "channel_history", "deployments", "frozen_releases", "idempotency_keys", "audit"),
-    "frozen_templates",
+    *(
+        "releases",
+        "variants",
+        "channel_history",
+        "deployments",
+        "frozen_releases",
+        "frozen_templates",
+        "idempotency_keys",
+        "audit",
+        "session_events",
+    ),
 ]
 FROZEN = {
     "images": {"id", "name", "created_at"},

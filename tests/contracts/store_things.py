@@ -76,6 +76,7 @@ from sandbay.ports.store import (
     Projects,
     ReadinessRows,
     RegistrySecrets,
+    SessionEvents,
     Sessions,
     Store,
     Templates,
@@ -250,13 +251,14 @@ def install(store: Store) -> None:
 def everything(store: Store) -> Sequence[object]:
     """All that the store answers."""
     keys = [store.read(Keys(p)) for p in (None, *(it.id for it in store.read(Projects())))]
+    events = [store.read(SessionEvents(it.session.id)) for it in store.read(Sessions(page=ALL))]
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     made = [store.read(Templates(it.id, ALL)) for it in store.read(Projects())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
         *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
     )
-    return [*keys, *opened, *made, *(store.read(query) for query in queries)]
+    return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
 
 
 def refuses(store: Store, change: Change, kind: ConflictKind, current: object = None) -> None:

@@ -156,7 +156,7 @@ def test_networks(
     asked: Network | None,
     said: Network | None,
     setup: Network | None,
-    packages: bool,
+    packages: bool,  # noqa: FBT001
     network: Network,
     while_setup: Network,
 ) -> None:
@@ -173,10 +173,10 @@ def test_without_a_template_the_request_alone_is_kept() -> None:
 
 
 def test_a_frozen_template_is_read_back_as_it_was_and_every_field_counts() -> None:
-    kept = freeze_template(template(), Preparation())
+    kept = freeze_template(template(setup_network=OFF), Preparation())
     assert rebuild(FrozenTemplate, json.loads(kept.document)) == kept
     assert kept.document_digest == sha256(kept.document)
-    others = freeze_template(None, Preparation(network=ON))
+    others = freeze_template(None, Preparation(network=ON, env={}))
     for field in fields(FrozenTemplate):
         changed = replace(kept, **{field.name: getattr(others, field.name)})
         assert changed.document_digest != kept.document_digest, field.name
