@@ -44,6 +44,8 @@ class Settings:
     releases_per_image: int = 50
     templates: int = 1_000
     """Templates of one project."""
+    setup_seconds: float = SETUP_SECONDS
+    """How long all steps of a Session's initialisation may take together."""
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
     start_wait: float = 60.0

@@ -72,6 +72,7 @@ class Reason(StrEnum):
     IMAGE_MISMATCH = "image_mismatch"
     IMAGE_ABSENT_ON_NODE = "image_absent_on_node"
     START_FAILED = "start_failed"
+    SETUP_FAILED = "setup_failed"
     NODE_LOST = "node_lost"
     TIMED_OUT = "timed_out"
 
@@ -167,6 +168,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_MISMATCH: About(_G.START, "What booted is not what was frozen; it was destroyed.", _O),
     Reason.IMAGE_ABSENT_ON_NODE: About(_G.START, "The node does not hold the release.", _O, retry=True),
     Reason.START_FAILED: About(_G.START, "The sandbox did not start.", _O),
+    Reason.SETUP_FAILED: About(_G.START, "A step of the Session's setup failed or took too long.", _C),
     Reason.NODE_LOST: About(_G.START, "The node no longer has the sandbox.", _O),
     Reason.TIMED_OUT: About(_G.START, "It took longer than its limit.", _C),
     Reason.USER_NOT_FOUND: About(_G.REQUEST, "The image's files do not know this user.", _C),
