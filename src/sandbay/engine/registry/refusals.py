@@ -70,6 +70,7 @@ _LACKS = {
     Reason.REPOSITORY_MISSING: "has no such repository",
     Reason.MANIFEST_MISSING: "has no such tag or digest",
     Reason.BLOB_MISSING: "lacks a blob that the manifest names",
+    Reason.REGISTRY_UNREACHABLE: "has forgotten an upload that it began",
 }
 
 
