@@ -69,8 +69,8 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 
     yield open_one
     for each in made:
-        each.close()
-        assert list((tmp_path / "scratch").iterdir()) == []
+        with each:
+            assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def refused(blobs: RegistryBlobs, data: bytes = DATA) -> Reason:

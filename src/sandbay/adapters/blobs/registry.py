@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, Self, cast
 
 import httpx
 
@@ -43,7 +44,7 @@ _EMPTY = {"mediaType": "application/vnd.oci.empty.v1+json", "digest": sha256(_NO
 
 
 class RegistryBlobs:
-    """The port `blobs` in a repository. Several processes may share it."""
+    """The port `blobs` in a repository, open while it is entered. Several processes may share it."""
 
     def __init__(
         self,
@@ -107,14 +108,18 @@ class RegistryBlobs:
             raise RefusedError(Reason.BLOB_MISSING, message, details={"digest": digest})
         return size
 
-    def close(self) -> None:
-        """Close all connections."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._http.close()
 
     @contextmanager
     def _whole(self, stream: Iterable[bytes]) -> Iterator[BinaryIO]:
         """All bytes, verified, to be read as often as the registry loses them. Small ones stay in memory."""
-        with tempfile.SpooledTemporaryFile(PIECE, dir=self._scratch) as file:
+        with tempfile.SpooledTemporaryFile(PIECE, dir=str(self._scratch)) as file:
             for chunk in stream:
                 file.write(chunk)
             yield cast("BinaryIO", file)

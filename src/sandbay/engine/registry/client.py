@@ -143,7 +143,8 @@ class RegistryClient:
                 if hops or fresh or not ours or not _refuses(response.status_code, used):
                     self._check(response, ask, redirected=hops > 0 or not ours)
                     yield response
-                    if ask.method == "HEAD" or response.headers.get("content-length") == "0":
+                    bare = ask.method == "HEAD" or response.headers.get("content-length") == "0"
+                    if bare and not response.is_stream_consumed:
                         response.read()  # nothing: so that the connection may serve again
                     return
                 challenge = response.headers.get_list("www-authenticate")
