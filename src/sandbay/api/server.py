@@ -19,6 +19,7 @@ from sandbay.api import (
     files,
     health,
     images,
+    metrics,
     nodes,
     projects,
     registry_secrets,
@@ -35,8 +36,8 @@ from sandbay.domain.reasons import Reason
 
 VERSION = "v1"
 _ROUTERS = (
-    *(health.router, deployment.router, uploads.router, images.router, releases.router, channels.router),
-    registry_secrets.router,
+    *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
+    *(channels.router, registry_secrets.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, files.router),

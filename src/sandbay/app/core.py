@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.ids import NodeId, ProjectId
 from sandbay.domain.project import KeyKind
@@ -87,5 +88,6 @@ class Core:
     declarations: Mapping[str, Declaration]
     settings: Settings = field(default_factory=Settings)
     changed: Signal = field(default_factory=Signal)
+    metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""
