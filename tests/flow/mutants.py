@@ -250,7 +250,6 @@ _OF_REQUIREMENT = [
     ("any version will do", "version is not None and requirement.met_by(version)", "version is not None"),
     ("what is missing is enough", "version is not None and requirement", "version is None or requirement"),
     ("what nobody has read is taken for absent", "if tools else UNKNOWN", "if tools or not tools else UNKNOWN"),
-    ("pre-releases count for nothing", ", prereleases=True)", ")"),
     ("no version that is one is any version", "            return False\n", "            return True\n"),
 ]
 
