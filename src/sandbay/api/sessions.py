@@ -60,7 +60,7 @@ def admin_session(core: Core, record: SessionRecord) -> AdminSessionOut:
     "",
     status_code=201,
     responses=also(200, SessionOut, "The Session that this `Idempotency-Key` made.")
-    | refusing(*SELECTING, *_UNPLACED, Reason.IDEMPOTENCY_CONFLICT, Reason.TEMPLATE_UNKNOWN),
+    | refusing(*SELECTING, *_UNPLACED, Reason.REQUIREMENTS_UNMET, Reason.TEMPLATE_UNKNOWN, Reason.IDEMPOTENCY_CONFLICT),
 )
 async def post_session(
     request: Request,
@@ -72,12 +72,13 @@ async def post_session(
 ) -> SessionOut:
     """Admit a Session on exactly one image, or refuse by name and leave nothing.
 
-    The answer comes when it is running, failed or waiting; one that failed to start is answered as it is.
+    The answer comes when it is running, failed, waiting, or begins to be prepared from its Template: `progress` tells
+    how far that is. One that failed to start is answered as it is.
     """
 
     def admit(gone: threading.Event) -> tuple[SessionOut, bool]:
         admitted = admit_session(core, actor, body.asked(), idempotency_key)
-        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait, gone)
+        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait, gone, setup=False)
         return _shown(core, record), admitted.created
 
     session, created = await waiting(request, admit)

@@ -22,6 +22,7 @@ from sandbay.domain.ids import FrozenId, ProjectId, SessionId
 from sandbay.domain.inline import InlineFile, clash
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
+from sandbay.domain.requirement import Requirement
 from sandbay.domain.session import Session, SessionState
 from sandbay.domain.template import FrozenTemplate, Preparation, Template
 from sandbay.flow.freeze import freeze_template
@@ -41,6 +42,7 @@ class Asked:
 
     runtime_image_id: str | None = None
     platform: str | None = None
+    requires: Sequence[Requirement] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     resources: SandboxSize = NOTHING_ASKED
@@ -116,7 +118,7 @@ class _Wanted:
 
 def _wanted(core: Core, project: ProjectId, asked: Asked) -> _Wanted:
     template = find_template(core, project, asked.template, "template") if asked.template is not None else None
-    selection = select(core, project, Wish(asked.runtime_image_id, asked.platform, template))
+    selection = select(core, project, Wish(asked.runtime_image_id, asked.platform, template, asked.requires))
     return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment)
 
 

@@ -8,10 +8,11 @@ from datetime import timedelta
 
 from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
-from sandbay.domain.ids import NodeId, ProjectId
+from sandbay.domain.ids import NodeId, ProjectId, SessionId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey
+from sandbay.domain.setup import SETUP_SECONDS, SetupProgress
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.clock import Clock
 from sandbay.ports.ids import Ids
@@ -117,3 +118,5 @@ class Core:
     metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""
+    setups: dict[SessionId, SetupProgress] = field(default_factory=dict)
+    """How far Sessions are initialised, as last reported."""

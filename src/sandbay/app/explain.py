@@ -26,14 +26,12 @@ class Explanation:
     placement: Placed | Unplaced | None
 
 
-def explain(
-    core: Core, actor: Actor, reference: str | None, platform: str | None, template_name: str | None = None
-) -> Explanation:
+def explain(core: Core, actor: Actor, wish: Wish, template_name: str | None = None) -> Explanation:
     """The same load and the same decisions as `admit_session`."""
     if actor.project is None:
         raise RefusedError(Reason.FORBIDDEN, "a Session belongs to a project; use a project key")
     template = find_template(core, actor.project, template_name, "template") if template_name is not None else None
-    selection = select(core, actor.project, Wish(reference, platform, template))
+    selection = select(core, actor.project, replace(wish, template=template))
     chosen = selection.outcome
     if isinstance(chosen, Rejected):
         return Explanation(selection, None)

@@ -15,6 +15,7 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import DEFAULT, ImageReference, OfDefault, OfImage, OfRelease, parse_image
+from sandbay.domain.requirement import Required, Requirement, parse_requirement
 from sandbay.domain.template import Template
 from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.freeze import freeze
@@ -44,6 +45,7 @@ class Selection:
             decided_by=chosen.decided_by,
             trail=chosen.trail,
             generation=self.deployment.generation,
+            tools=chosen.tools,
         )
 
 
@@ -54,6 +56,7 @@ class Wish:
     reference: str | None = None
     platform: str | None = None
     template: Template | None = None
+    requires: Sequence[Requirement] = ()
 
 
 def select(core: Core, project: ProjectId, wish: Wish, policy: Policy = ADMITTING) -> Selection:
@@ -68,12 +71,12 @@ def select_each(
     asked = core.store.read(ProjectOf(project))
     if asked is None:
         raise RefusedError(Reason.NOT_FOUND, f"there is no project {project}")
-    return _resolve(core, [(_sayings(asked, wish), _platform(wish)) for wish in wishes], policy)
+    return _resolve(core, [(_sayings(asked, wish), _platform(wish), _required(wish)) for wish in wishes], policy)
 
 
 def select_for_project(core: Core, project: Project, reference: str) -> Selection:
     """What a Session without a wish of its own would get if the project preferred this."""
-    return _resolve(core, [((Saying(Level.PROJECT, project.name, reference),), None)], ADMITTING)[0]
+    return _resolve(core, [((Saying(Level.PROJECT, project.name, reference),), None, ())], ADMITTING)[0]
 
 
 def current_deployment(core: Core) -> Deployment:
@@ -94,16 +97,28 @@ def _sayings(project: Project, wish: Wish) -> tuple[Saying, ...]:
 
 
 def _resolve(
-    core: Core, asked: Sequence[tuple[tuple[Saying, ...], Platform | None]], policy: Policy
+    core: Core, asked: Sequence[tuple[tuple[Saying, ...], Platform | None, Sequence[Required]]], policy: Policy
 ) -> Sequence[Selection]:
     now = current_deployment(core)
     default = Saying(Level.DEPLOYMENT, None, DEFAULT if now.default_image is not None else None)
-    said = [*(saying for sayings, _ in asked for saying in sayings), default]
+    said = [*(saying for sayings, *_ in asked for saying in sayings), default]
     catalog = core.store.read(_catalog_of(said, now))
     return [
-        Selection(resolve((*sayings, default), platform or now.default_platform, policy, catalog, now), now)
-        for sayings, platform in asked
+        Selection(resolve((*sayings, default), platform or now.default_platform, policy, catalog, now, required), now)
+        for sayings, platform, required in asked
     ]
+
+
+def _required(wish: Wish) -> Sequence[Required]:
+    """The request's own, then the Template's, then those of its skills."""
+    own = [Required(it) for it in wish.requires]
+    if wish.template is None:
+        return own
+    name, content = wish.template.name, wish.template.content
+    fields = [("requires", content.requires), *((f"skills.{n}", it.requires) for n, it in enumerate(content.skills))]
+    said = ((parse_requirement(text), field) for field, texts in fields for text in texts)
+    # What is written has been read: there is nothing else among them.
+    return [*own, *(Required(it, Level.TEMPLATE, field, name) for it, field in said if isinstance(it, Requirement))]
 
 
 def _platform(wish: Wish) -> Platform | None:

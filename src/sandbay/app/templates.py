@@ -14,7 +14,7 @@ from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import ProjectId, TemplateId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.template import Preparation, Template, preparation_fault
-from sandbay.domain.trail import Level, Policy
+from sandbay.domain.trail import Policy
 from sandbay.flow.freeze import freeze_template
 from sandbay.flow.resolve import Rejected
 from sandbay.ports.changes import AddTemplate, ChangeTemplate, Conflict, ConflictKind, DropTemplate
@@ -141,9 +141,8 @@ def _checked(core: Core, template: Template, said: Mapping[str, Any]) -> Selecti
 def _pointing(outcome: Rejected, said: Mapping[str, Any]) -> RefusedError:
     """`template` is a field of Sessions; here the field is the Template's own, when this request has it."""
     refusal = outcome.refusal
-    field = refusal.details.get("field")
-    blamed = refusal.details.get("level") == Level.TEMPLATE
-    param = field if blamed and isinstance(field, str) and field.split(".")[0] in said else None
+    fields_at_fault = (str(refusal.details.get("field")), "runtime_image_id") if refusal.param == "template" else ()
+    param = next((field for field in fields_at_fault if field.split(".")[0] in said), None)
     return RefusedError(refusal.reason, refusal.message, param=param, details=refusal.details)
 
 

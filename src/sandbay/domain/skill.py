@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import yaml
 
 from sandbay.domain.inline import InlineFile, Unfit, folder_fault
+from sandbay.domain.requirement import NoRequirement, parse_requirement
 
 SKILLS = 50
 PLUGINS = 20
@@ -31,7 +32,7 @@ _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|\Z)", re.DOT
 
 @dataclass(frozen=True)
 class Skill:
-    """`requires` as texts; what they mean is `domain.requirement`'s to say."""
+    """`requires` as texts, each of which is a requirement."""
 
     name: str
     description: str
@@ -62,6 +63,10 @@ def read_skill(files: Sequence[InlineFile]) -> Skill | Unfit:
         return _unlike(SKILL_FILE, f"description of at most {_DESCRIPTION} characters")
     if not _are_texts(requires or []):
         return _unlike(SKILL_FILE, f'requires that is a list of texts such as "node>=20", at most {_REQUIRES}')
+    for text in requires or ():
+        parsed = parse_requirement(text)
+        if isinstance(parsed, NoRequirement):
+            return Unfit(f"{SKILL_FILE}: {parsed.why}", ("files",))
     return Skill(name, description, tuple(requires or ()), tuple(files))
 
 

@@ -18,7 +18,6 @@ from sandbay.domain.package import Packages
 from sandbay.domain.skill import Plugin, Skill
 
 SETUP_COMMANDS = 50
-REQUIRES = 50
 OWN_FOLDER = ".sandbay"
 """Below the workspace: where skills and plugins are laid out."""
 

@@ -1,4 +1,4 @@
-"""The initialisation of one sandbox: applies the steps of `flow.initialise`, tells how far it is, and what went wrong."""
+"""The initialisation of one sandbox: applies the steps of `flow.initialise`, and tells how far it is."""
 
 import threading
 import time

@@ -5,7 +5,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import NO_NUL, Env, Failure, In, Labels, Listing, Out, Reference, failure_of
+from sandbay.api.wire.base import (
+    NO_NUL,
+    Env,
+    Failure,
+    In,
+    Labels,
+    Listing,
+    Out,
+    Reference,
+    Requires,
+    failure_of,
+    requirements_of,
+)
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
 from sandbay.api.wire.inline import FILES_TOLD, InlineFiles, files_of
 from sandbay.app.admit_session import MAX_WAIT, Asked
@@ -16,6 +28,7 @@ from sandbay.domain.events import SessionEvent
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.setup import SetupProgress
 from sandbay.domain.template import TemplateMark
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Trail
 from sandbay.ports.records import SessionRecord
@@ -53,6 +66,9 @@ class SessionIn(In):
     files: InlineFiles = Field(
         default=[], description=f"Files of the workspace, over those of the Template. {FILES_TOLD}"
     )
+    requires: Requires = Field(
+        default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
+    )
     resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
     network: Annotated[Network, Field(strict=False)] | None = Field(
         default=None, description="What the sandbox reaches; the Template's when omitted, and else disabled."
@@ -67,6 +83,7 @@ class SessionIn(In):
         return Asked(
             runtime_image_id=self.runtime_image_id,
             platform=self.platform,
+            requires=requirements_of(self.requires),
             env=dict(self.env),
             metadata=dict(self.metadata),
             resources=self.resources.size(),
@@ -95,6 +112,7 @@ class FrozenImageOut(Out):
     digest: str | None = Field(description="The manifest's digest.")
     index_digest: str | None = Field(description="The digest of the index that named it.")
     platform: str = Field(description="os/architecture[/variant].")
+    tools: dict[str, str] = Field(description="Its verified tools: name → version; empty when none was verified.")
     decided_by: DecidedByOut = Field(description="Whose word chose it.")
 
 
@@ -109,11 +127,15 @@ class StepOut(Out):
 
 
 class ProgressOut(Out):
-    """How far the image is that a Session waits for."""
+    """How far the image is that a waiting Session waits for, or the setup of a starting one."""
 
-    bytes_done: int = Field(description="Bytes prepared.")
-    bytes_total: int | None = Field(description="Bytes in all; null while unknown.")
-    phase: str = Field(description="What the node is doing.")
+    phase: str = Field(description="What the node is doing; `setup` when it prepares the sandbox.")
+    bytes_done: int | None = Field(default=None, description="Bytes of the image prepared.")
+    bytes_total: int | None = Field(default=None, description="Its bytes in all; null while unknown.")
+    step: int | None = Field(default=None, description="The step of the setup, from 1.")
+    steps: int | None = Field(default=None, description="How many steps the setup has.")
+    doing: str | None = Field(default=None, description="What the step is, for people.")
+    output: str | None = Field(default=None, description="The end of what the step has printed.")
 
 
 class ResourcesOut(Out):
@@ -144,7 +166,7 @@ class SessionOut(Out):
     ended_at: datetime | None = Field(description="When it ended or failed.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
     wait_until: datetime | None = Field(description="When waiting ends with `wait_expired`.")
-    progress: ProgressOut | None = Field(description="How far the image is that it waits for.")
+    progress: ProgressOut | None = Field(description="How far it is on its way to run.")
     network: Network = Field(description="What the sandbox reaches.")
     resources: ResourcesOut = Field(description="The least that was asked for.")
     size: SizeOut | None = Field(description="What the sandbox may use; null before it has a place.")
@@ -203,6 +225,7 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
         digest=frozen.digest,
         index_digest=frozen.index_digest,
         platform=str(frozen.platform),
+        tools=dict(frozen.tools),
         decided_by=decided_by_out(frozen.decided_by),
     )
 
@@ -211,16 +234,23 @@ def _mark(template: TemplateMark) -> TemplateMarkOut:
     return TemplateMarkOut(id=template.id, name=template.name, revision=template.revision)
 
 
-def progress_out(readiness: Readiness | None) -> ProgressOut | None:
-    """From the prepare that a Session waits for."""
-    if readiness is None:
-        return None
-    return ProgressOut(
-        bytes_done=readiness.bytes_done, bytes_total=readiness.bytes_total or None, phase=readiness.state.value
-    )
+SETUP = "setup"
+Progress = Readiness | SetupProgress | None
 
 
-def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut:
+def progress_out(progress: Progress) -> ProgressOut | None:
+    """From the prepare or the setup that a Session waits for."""
+    match progress:
+        case None:
+            return None
+        case SetupProgress(step, steps, doing, output):
+            return ProgressOut(phase=SETUP, step=step, steps=steps, doing=doing, output=output)
+        case _:
+            done, total = progress.bytes_done, progress.bytes_total or None
+            return ProgressOut(phase=progress.state.value, bytes_done=done, bytes_total=total)
+
+
+def session_out(record: SessionRecord, progress: Progress) -> SessionOut:
     """From the record and the prepare that it waits for."""
     session, allocation = record.session, record.allocation
     asked = session.resources
@@ -254,7 +284,7 @@ def session_state_out(event: SessionEvent) -> SessionStateOut:
     )
 
 
-def admin_session_out(record: SessionRecord, progress: Readiness | None, booted: Booted | None) -> AdminSessionOut:
+def admin_session_out(record: SessionRecord, progress: Progress, booted: Booted | None) -> AdminSessionOut:
     """The same, with where it runs."""
     return AdminSessionOut(
         **dict(session_out(record, progress)),

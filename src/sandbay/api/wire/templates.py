@@ -25,6 +25,7 @@ from sandbay.api.wire.base import (
     PlatformText,
     Reference,
     RefusalOut,
+    Requires,
     Revision,
     Slug,
     refusal_of,
@@ -37,7 +38,7 @@ from sandbay.app.templates import TemplateView
 from sandbay.domain.declaration import Network
 from sandbay.domain.package import PACKAGES, PackageTool, package_fault
 from sandbay.domain.skill import PLUGINS, SKILLS, Plugin, Skill, read_plugin, read_skill
-from sandbay.domain.template import REQUIRES, SETUP_COMMANDS, SetupCommand
+from sandbay.domain.template import SETUP_COMMANDS, SetupCommand
 from sandbay.domain.trail import Outcome
 from sandbay.flow.resolve import Selected
 
@@ -69,7 +70,6 @@ def _no_system_packages(_: object) -> None:
     raise ValueError("system packages belong into an image: publish one that has them, and name it here")
 
 
-Requirement = Annotated[str, Field(min_length=1, max_length=256, pattern=NO_NUL)]
 SetupCommandIn = Annotated[
     Any,
     BeforeValidator(_command),
@@ -153,8 +153,8 @@ class PreparationIn(In):
         default=None,
         description="What it reaches while it is prepared; when null, enabled with packages and else as `network`.",
     )
-    requires: Annotated[list[Requirement], Field(max_length=REQUIRES)] | None = Field(
-        default=None, description="Tools that the image must have, such as node>=20."
+    requires: Requires | None = Field(
+        default=None, description="Tools that the image must have, verified, such as `node>=20` or `git`."
     )
 
     def said(self) -> Mapping[str, Any]:
