@@ -281,3 +281,44 @@ def test_the_requests_files_must_not_be_in_the_way(served: Served) -> None:
     make(served, files=[{"path": "a", "content": ""}])
     body = {"template": "work", "files": [{"path": "a/b", "content": ""}]}
     refused(served.project.post(SESSIONS, json=body), 400, "invalid_body", "files")
+
+
+@pytest.mark.produces(Reason.SETUP_FAILED)
+def test_a_setup_that_fails_fails_the_session_and_says_where(served: Served) -> None:
+    served.image("web")
+    make(served, files=[{"path": "a", "content": "x"}], setup_commands=["echo out; exit 3"])
+    made = answered(served.project.post(SESSIONS, json={"template": "work", "wait_seconds": 60}), 201)
+    failed = made
+    while failed["status"] in ("waiting", "starting"):
+        failed = answered(served.project.get(f"{SESSIONS}/{made['id']}", params={"wait": 5, "status": failed["status"]}))
+    assert (failed["status"], failed["reason"]["code"]) == ("failed", "setup_failed")
+    details = failed["reason"]["details"]
+    assert (details["step"], details["steps"], details["exit_code"], details["output"]) == (2, 2, 3, "out\n")
+    assert served.session()["image"]["name"] == "web"
+
+
+def test_a_create_answers_when_the_setup_begins_and_tells_how_far_it_is(served: Served) -> None:
+    served.image("web")
+    make(served, setup_commands=["echo here; sleep 60"])
+    made = answered(served.project.post(SESSIONS, json={"template": "work", "wait_seconds": 60}), 201)
+    path = f"{SESSIONS}/{made['id']}"
+    eventually(lambda: (answered(served.project.get(path))["progress"] or {}).get("output") == "here\n")
+    seen = answered(served.project.get(path))
+    told = {name: seen["progress"][name] for name in ("phase", "step", "steps", "doing", "bytes_done")}
+    assert told == {"phase": "setup", "step": 1, "steps": 1, "doing": "echo here; sleep 60", "bytes_done": None}
+    assert seen["status"] == "starting"
+    refused(served.project.post(f"{path}/exec", json={"argv": ["true"]}), 409, "not_running")
+    assert served.project.delete(path).status_code in (200, 202)
+    eventually(lambda: answered(served.project.get(path))["status"] == "ended")
+
+
+def test_requirements_of_templates_and_skills(served: Served) -> None:
+    served.image("web")
+    unmet = {"requires": ["git>=2"]}
+    error = refused(served.project.post(TEMPLATES, json={"name": "work", **unmet}), 400, "requirements_unmet", "requires")
+    assert (error["details"]["tool"], error["details"]["found"]) == ("git", "unknown")
+    skill = {"skills": [{"files": [{"path": "SKILL.md", "content": SKILL}]}]}
+    error = refused(served.project.post(TEMPLATES, json={"name": "work", **skill}), 400, "requirements_unmet", "skills.0")
+    assert error["details"]["tool"] == "node"
+    refused(served.project.post(TEMPLATES, json={"name": "x", "requires": ["git of us"]}), 400, "invalid_body", "requires.0")
+    assert answered(served.project.get(TEMPLATES))["items"] == []

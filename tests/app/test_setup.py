@@ -4,12 +4,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from sandbay.app.access import find_project
 from sandbay.app.admit_session import Asked, admit_session
 from sandbay.app.core import Settings
 from sandbay.app.sessions import end_session, find_session, progress_of
 from sandbay.app.templates import change_template, create_template, drop_template
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.declaration import Network
+from sandbay.domain.ids import ProjectId
 from sandbay.domain.inline import InlineFile
 from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
@@ -22,6 +24,10 @@ from tests.app.world import Life, Running, World, eventually
 from tests.fakes.memory_provider import NETWORKED, Sandbox
 
 
+def project(running: Running) -> ProjectId:
+    return find_project(running.core, "default").id
+
+
 def sh(*lines: str) -> tuple[SetupCommand, ...]:
     return tuple(SetupCommand(None, line) for line in lines)
 
@@ -30,7 +36,7 @@ def begun(running: Running, **said: Any) -> SessionRecord:
     """A Session of a Template that says this."""
     running.register("web", "web")
     eventually(lambda: _active(running))
-    create_template(running.core, running.actor, running.actor.project, "work", said)
+    create_template(running.core, running.actor, project(running), "work", said)
     return admit_session(running.core, running.actor, Asked(template="work", wait_seconds=60)).record
 
 
@@ -133,7 +139,9 @@ def test_the_networks_of_a_session(tmp_path: Path) -> None:
         assert sandbox.order.networks == (Network.ENABLED, Network.DISABLED)
         assert connected(sandbox)
         end_session(running.core, running.actor, record.session.id)
-        change_template(running.core, running.actor, running.actor.project, "work", {"setup_commands": sh("cat /proc/net/dev")})
+        change_template(
+            running.core, running.actor, project(running), "work", {"setup_commands": sh("cat /proc/net/dev")}
+        )
         other = admit_session(running.core, running.actor, Asked(template="work", wait_seconds=60)).record
         assert settled(running, other).session.state is SessionState.RUNNING
         eventually(lambda: len(world.node.sandboxes) == 1)
@@ -146,13 +154,13 @@ def test_editing_and_deleting_the_template_alter_no_setup(running: Running) -> N
     """Nothing runs yet when the Template goes: what is laid out is what was admitted."""
     running.register("web", "web")
     eventually(lambda: _active(running))
-    project = running.actor.project
-    create_template(running.core, running.actor, project, "work", {"files": FILES})
+    own = project(running)
+    create_template(running.core, running.actor, own, "work", {"files": FILES})
     full = [admit_session(running.core, running.actor, Asked("web")).record for _ in range(2)]
     record = admit_session(running.core, running.actor, Asked(template="work", wait_seconds=60)).record
     assert record.session.state is SessionState.WAITING
-    change_template(running.core, running.actor, project, "work", {"files": (InlineFile("a/b.txt", "two", 3),)})
-    drop_template(running.core, running.actor, project, "work", None)
+    change_template(running.core, running.actor, own, "work", {"files": (InlineFile("a/b.txt", "two", 3),)})
+    drop_template(running.core, running.actor, own, "work", None)
     for other in full:
         end_session(running.core, running.actor, other.session.id)
     assert settled(running, record).session.state is SessionState.RUNNING
