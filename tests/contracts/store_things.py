@@ -70,6 +70,7 @@ from sandbay.ports.store import (
     Projects,
     ReadinessRows,
     RegistrySecrets,
+    SessionEvents,
     Sessions,
     Store,
     TheDeployment,
@@ -149,6 +150,7 @@ def frozen(it: Release | None = None, generation: int = 1) -> FrozenRelease:
         decided_by=DecidedBy(Level.PROJECT, "prj_one"),
         trail=(Step(Level.SESSION, Outcome.SILENT), Step(Level.PROJECT, Outcome.CHOSEN, "prj_one", "web")),
         generation=generation,
+        tools={"node": "22.3.0"},
     )
 
 
@@ -215,12 +217,13 @@ def install(store: Store) -> None:
 def everything(store: Store) -> Sequence[object]:
     """All that the store answers."""
     keys = [store.read(Keys(p)) for p in (None, *(it.id for it in store.read(Projects())))]
+    events = [store.read(SessionEvents(it.session.id)) for it in store.read(Sessions(page=ALL))]
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
         *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
     )
-    return [*keys, *opened, *(store.read(query) for query in queries)]
+    return [*keys, *events, *opened, *(store.read(query) for query in queries)]
 
 
 def refuses(store: Store, change: Change, kind: ConflictKind, current: object = None) -> None:

@@ -14,6 +14,7 @@ from sandbay.api import (
     channels,
     deployment,
     errors,
+    events,
     exec,  # noqa: A004 - it is the resource's name
     explain,
     files,
@@ -22,6 +23,7 @@ from sandbay.api import (
     metrics,
     nodes,
     projects,
+    readiness,
     registry_secrets,
     releases,
     sessions,
@@ -38,6 +40,7 @@ VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
     *(channels.router, registry_secrets.router),
+    *(readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, files.router),

@@ -5,12 +5,24 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import Env, Failure, In, Labels, Listing, Out, Reference, failure_of
+from sandbay.api.wire.base import (
+    Env,
+    Failure,
+    In,
+    Labels,
+    Listing,
+    Out,
+    Reference,
+    Requires,
+    failure_of,
+    requirements_of,
+)
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import NOTHING_ASKED, SandboxSize
+from sandbay.domain.events import SessionEvent
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
@@ -41,6 +53,9 @@ class SessionIn(In):
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
         default=None, description="os/architecture[/variant]; the deployment's default when omitted."
     )
+    requires: Requires = Field(
+        default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
+    )
     env: Env = Field(default={}, description="Variables of every command, over those of the image.")
     resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
     network: Annotated[Network, Field(strict=False)] = Field(
@@ -56,6 +71,7 @@ class SessionIn(In):
         return Asked(
             runtime_image_id=self.runtime_image_id,
             platform=self.platform,
+            requires=requirements_of(self.requires),
             env=dict(self.env),
             metadata=dict(self.metadata),
             resources=self.resources.size(),
@@ -82,6 +98,7 @@ class FrozenImageOut(Out):
     digest: str | None = Field(description="The manifest's digest.")
     index_digest: str | None = Field(description="The digest of the index that named it.")
     platform: str = Field(description="os/architecture[/variant].")
+    tools: dict[str, str] = Field(description="Its verified tools: name → version; empty when none was verified.")
     decided_by: DecidedByOut = Field(description="Whose word chose it.")
 
 
@@ -130,6 +147,16 @@ class SessionOut(Out):
     reason: Failure | None = Field(description="Why it failed.")
 
 
+class SessionStateOut(Out):
+    """A state that a Session came to."""
+
+    number: int = Field(description="Rises with each; the event's id.")
+    status: SessionState = Field(description="`ended` and `failed` are final.")
+    at: datetime = Field(description="When.")
+    waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
+    reason: Failure | None = Field(description="What went wrong.")
+
+
 class SessionList(Listing[SessionOut]):
     """Newest first."""
 
@@ -171,11 +198,13 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
         digest=frozen.digest,
         index_digest=frozen.index_digest,
         platform=str(frozen.platform),
+        tools=dict(frozen.tools),
         decided_by=decided_by_out(frozen.decided_by),
     )
 
 
-def _progress(readiness: Readiness | None) -> ProgressOut | None:
+def progress_out(readiness: Readiness | None) -> ProgressOut | None:
+    """From the prepare that a Session waits for."""
     if readiness is None:
         return None
     return ProgressOut(
@@ -196,12 +225,23 @@ def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,
         wait_until=session.wait_until,
-        progress=_progress(progress),
+        progress=progress_out(progress),
         network=session.network,
         resources=ResourcesOut(cpus=asked.cpus or None, memory=asked.memory or None, pids=asked.pids or None),
         size=None if allocation is None else size_out(allocation.size),
         metadata=dict(session.metadata),
         reason=failure_of(session.fault),
+    )
+
+
+def session_state_out(event: SessionEvent) -> SessionStateOut:
+    """From the domain."""
+    return SessionStateOut(
+        number=event.number,
+        status=event.state,
+        at=event.at,
+        waiting_for=event.waiting_for,
+        reason=failure_of(event.fault),
     )
 
 
