@@ -1,5 +1,6 @@
 """What every command has, whichever it is: help, `--json`, `-q`, a line in the manual, and no traceback."""
 
+import importlib
 import io
 import pathlib
 import re
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from sandbay.entrypoints.main import app
+from sandbay.cli.main import app
 from tests.cli import test_cli
 from tests.cli.test_cli import Sandbay
 
@@ -28,6 +29,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), command
 
 
+importlib.import_module("sandbay.entrypoints.main")  # adds its commands to the app
 ALL = dict(commands(get_command(app)))
 NAMES = [" ".join(path) for path in ALL]
 

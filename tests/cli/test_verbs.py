@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ EXPLAINED = {
     "trail": [{"level": "session", "outcome": "chosen", "subject": None, "said": "web", "reason": None}],
     "placement": {"pool": None, "reason": "no_node_online", "pools": {"local": {"offline": 2}}},
 }
-NO = {
+NO: dict[str, Any] = {
     "resolved": None,
     "refusal": {"type": "not_found_error", "code": "image_unknown", "message": "no such image"},
     "trail": [],

@@ -36,11 +36,14 @@ def _live() -> Iterator[str]:
 
 
 def _offered(found: Callable[[], Iterator[str]], incomplete: str) -> list[str]:
-    with contextlib.suppress(Exception):  # a shell that asks for names has no use for an error
-        connect.known()  # loads the SDK, which is no waiting for anybody
+    from sandbay.sdk.errors import SandbayError
+
+    try:
+        connect.known()  # before the clock runs: loading the SDK is no waiting for anybody
         with _in_time():
             return [text for text in found() if text.startswith(incomplete)]
-    return []
+    except (SandbayError, OSError):  # a time-out is an OSError, too; a shell has no use for either
+        return []
 
 
 @contextlib.contextmanager

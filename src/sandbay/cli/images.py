@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import completion, connect, explaining, listing, options, readiness, render
+from sandbay.cli import connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import one_source
 
@@ -17,12 +17,6 @@ app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_he
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
 
-Ref = Annotated[
-    str,
-    typer.Argument(
-        metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.", autocompletion=completion.images
-    ),
-]
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 
 
@@ -75,7 +69,7 @@ def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
 
 
 @app.command()
-def inspect(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Show an image, and the release that the reference means."""
     with connect.administrator() as admin:
         from sandbay.sdk.references import parse
@@ -111,7 +105,7 @@ def promote(
 
 @app.command()
 def evict(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
@@ -131,7 +125,7 @@ def evict(
 
 @app.command()
 def preload(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
@@ -144,7 +138,7 @@ def preload(
 
 
 @app.command()
-def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def retire(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take no new Sessions on an image, or on one release; those that live go on."""
     with connect.administrator() as admin:
         admin.images.retire(reference)
@@ -152,7 +146,7 @@ def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quie
 
 
 @app.command()
-def deprecate(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def deprecate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Advise against an image, or against one release; it still works."""
     with connect.administrator() as admin:
         admin.images.deprecate(reference)
@@ -160,7 +154,7 @@ def deprecate(reference: Ref, *, as_json: options.Json = False, quiet: options.Q
 
 
 @app.command()
-def reactivate(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def reactivate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take back `deprecate` or `retire`."""
     with connect.administrator() as admin:
         admin.images.reactivate(reference)

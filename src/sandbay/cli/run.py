@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import completion, connect, executing, options
+from sandbay.cli import connect, executing, options
 from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
 
@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(  # noqa: PLR0913 - a fixed form of the command line
-    image: Annotated[
-        str,
-        typer.Argument(
-            metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.", autocompletion=completion.images
-        ),
-    ],
+    image: options.Ref,
     argv: options.Argv = None,
     *,
     entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,
