@@ -106,14 +106,14 @@ def execute(  # noqa: PLR0913 - as `create`
         from sandbay.sdk._sync.commands import Commands
         from sandbay.sdk.commands import Options
 
-        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive), timeout)
+        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout)
         commands = Commands(client.transport, session_id)
         command = argv if shell is None else shell
         with stoppable():
             if as_json:
                 code = executing.collect(commands, command, said, {"session": session_id})
             else:
-                code = executing.follow(commands, command, said)
+                code = executing.follow(commands, command, said, interactive=interactive)
     raise typer.Exit(code)
 
 
