@@ -290,7 +290,9 @@ def test_a_setup_that_fails_fails_the_session_and_says_where(served: Served) -> 
     made = answered(served.project.post(SESSIONS, json={"template": "work", "wait_seconds": 60}), 201)
     failed = made
     while failed["status"] in ("waiting", "starting"):
-        failed = answered(served.project.get(f"{SESSIONS}/{made['id']}", params={"wait": 5, "status": failed["status"]}))
+        failed = answered(
+            served.project.get(f"{SESSIONS}/{made['id']}", params={"wait": 5, "status": failed["status"]})
+        )
     assert (failed["status"], failed["reason"]["code"]) == ("failed", "setup_failed")
     details = failed["reason"]["details"]
     assert (details["step"], details["steps"], details["exit_code"], details["output"]) == (2, 2, 3, "out\n")
@@ -315,10 +317,16 @@ def test_a_create_answers_when_the_setup_begins_and_tells_how_far_it_is(served: 
 def test_requirements_of_templates_and_skills(served: Served) -> None:
     served.image("web")
     unmet = {"requires": ["git>=2"]}
-    error = refused(served.project.post(TEMPLATES, json={"name": "work", **unmet}), 400, "requirements_unmet", "requires")
+    error = refused(
+        served.project.post(TEMPLATES, json={"name": "work", **unmet}), 400, "requirements_unmet", "requires"
+    )
     assert (error["details"]["tool"], error["details"]["found"]) == ("git", "unknown")
     skill = {"skills": [{"files": [{"path": "SKILL.md", "content": SKILL}]}]}
-    error = refused(served.project.post(TEMPLATES, json={"name": "work", **skill}), 400, "requirements_unmet", "skills.0")
+    error = refused(
+        served.project.post(TEMPLATES, json={"name": "work", **skill}), 400, "requirements_unmet", "skills.0"
+    )
     assert error["details"]["tool"] == "node"
-    refused(served.project.post(TEMPLATES, json={"name": "x", "requires": ["git of us"]}), 400, "invalid_body", "requires.0")
+    refused(
+        served.project.post(TEMPLATES, json={"name": "x", "requires": ["git of us"]}), 400, "invalid_body", "requires.0"
+    )
     assert answered(served.project.get(TEMPLATES))["items"] == []
