@@ -209,8 +209,19 @@ _OF_PREPARE = [
 _OF_RUN = [
     (
         "unknown is absent",
-        "Move.LOOK_AGAIN if seen is Presence.UNKNOWN else _MOVES[said, seen]",
-        "_MOVES[said, Presence.ABSENT if seen is Presence.UNKNOWN else seen]",
+        "        return Move.LOOK_AGAIN\n",
+        "        seen = Presence.ABSENT\n",
+    ),
+    ("a setup that was cut short goes on", "if not prepared and", "if prepared and"),
+    (
+        "a setup that is done is done again",
+        "return _MOVES[said, seen]",
+        "return _MOVES[said, seen] if prepared else Move.START_OVER",
+    ),
+    (
+        "a running Session is started over",
+        "frozenset({AllocationState.RESERVED,",
+        "frozenset({AllocationState.RUNNING, AllocationState.RESERVED,",
     ),
     (
         "a lost workspace is replaced by an empty one",
