@@ -26,6 +26,8 @@ class Settings:
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
+    build_cache: Path | None = None
+    """Where what was built is kept for other installations on this host; None: nowhere."""
 
     @property
     def url(self) -> str:
@@ -62,6 +64,7 @@ def settings(port: int | None = None, database: str | None = None) -> Settings:
     """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`.
 
     `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
+    `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -72,4 +75,5 @@ def settings(port: int | None = None, database: str | None = None) -> Settings:
         port or DEFAULT_PORT,
         plain_registries=tuple(filter(None, map(str.strip, plain))),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+        build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
     )
