@@ -279,8 +279,8 @@ class AddPublish(Change):
 class ChangePublish(Change):
     """Replace what moves.
 
-    Relies on the stored revision being `publish.revision - 1` and, to get under way, on no other publish of the image
-    being that (`TAKEN`, current: that publish).
+    Relies, to be under way, on no other publish of the image being that (`TAKEN`, current: that publish); on the move
+    being legal (`STALE`, current: the phase); and on the stored revision being `publish.revision - 1`.
     """
 
     publish: Publish

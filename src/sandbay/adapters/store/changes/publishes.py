@@ -3,10 +3,10 @@
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
-from sandbay.adapters.store.changes.guards import refuse_taken, replace_next
+from sandbay.adapters.store.changes.guards import refuse_taken, refuse_unless, replace_next, value_there
 from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import publishes
-from sandbay.domain.publish import UNDER_WAY
+from sandbay.domain.publish import PUBLISH_MOVES, UNDER_WAY
 from sandbay.ports.changes import AddPublish, ChangePublish
 
 _KEY_USED = select(publishes.c.id).where(publishes.c.idempotency_key == bindparam("key"))
@@ -15,6 +15,7 @@ _OTHER_UNDER_WAY = select(publishes.c.id).where(
     publishes.c.id != bindparam("id"),
     publishes.c.phase.in_(sorted(UNDER_WAY)),
 )
+_PHASE = select(publishes.c.phase).where(publishes.c.id == bindparam("key"))
 _REVISION = select(publishes.c.revision).where(publishes.c.id == bindparam("key"))
 _MOVING = (
     "phase",
@@ -44,6 +45,8 @@ def _change_publish(connection: Connection, change: ChangePublish) -> None:
     publish = change.publish
     if publish.phase in UNDER_WAY:
         refuse_taken(connection, _OTHER_UNDER_WAY, {"image": publish.image, "id": publish.id}, change)
+    phase = value_there(connection, _PHASE, {"key": publish.id}, change)
+    refuse_unless(publish.phase is phase or publish.phase in PUBLISH_MOVES[phase], phase, change)
     values = values_of(publish)
     moving = {"key": publish.id, **{name: values[name] for name in _MOVING}}
     replace_next(connection, _REVISION, _CHANGE, moving, change)
