@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 
 from sandbay.api.contract import openapi
 from sandbay.api.server import create_app
@@ -45,7 +46,8 @@ class Served:
         self.running: Running = self.world.born().start(node=node)
         self.surprises: set[str] = set()
         self.admin_key, self.project_key = local_keys(self.core)
-        self._server, self._thread, self.address = _serve(self.core, self.surprises)
+        self.app = create_app(self.core)
+        self._server, self._thread, self.address = _serve(self.app, self.surprises)
         self._clients: list[httpx.Client] = []
         self.admin, self.project, self.nobody = (self.client(key) for key in (self.admin_key, self.project_key, None))
 
@@ -160,9 +162,9 @@ _CONTRACT: Json = {
 }
 
 
-def _serve(core: Core, surprises: set[str]) -> tuple[uvicorn.Server, threading.Thread, str]:
+def _serve(served: FastAPI, surprises: set[str]) -> tuple[uvicorn.Server, threading.Thread, str]:
     sock = socket.create_server(("127.0.0.1", 0))
-    app = Watched(Documented(create_app(core), surprises))
+    app = Watched(Documented(served, surprises))
     config = uvicorn.Config(app, loop="asyncio", lifespan="on", log_config=None, access_log=False)
     config.timeout_graceful_shutdown = 5
     server = uvicorn.Server(config)

@@ -34,7 +34,16 @@ from tests.contracts.store_things import (
 )
 
 APPEND_ONLY = [
-    *("releases", "variants", "channel_history", "deployments", "frozen_releases", "idempotency_keys", "audit"),
+    *(
+        "releases",
+        "variants",
+        "channel_history",
+        "deployments",
+        "frozen_releases",
+        "idempotency_keys",
+        "audit",
+        "session_events",
+    ),
 ]
 FROZEN = {
     "images": {"id", "name", "created_at"},

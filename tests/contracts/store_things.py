@@ -70,6 +70,7 @@ from sandbay.ports.store import (
     Projects,
     ReadinessRows,
     RegistrySecrets,
+    SessionEvents,
     Sessions,
     Store,
     TheDeployment,
@@ -215,12 +216,13 @@ def install(store: Store) -> None:
 def everything(store: Store) -> Sequence[object]:
     """All that the store answers."""
     keys = [store.read(Keys(p)) for p in (None, *(it.id for it in store.read(Projects())))]
+    events = [store.read(SessionEvents(it.session.id)) for it in store.read(Sessions(page=ALL))]
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
         *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
     )
-    return [*keys, *opened, *(store.read(query) for query in queries)]
+    return [*keys, *events, *opened, *(store.read(query) for query in queries)]
 
 
 def refuses(store: Store, change: Change, kind: ConflictKind, current: object = None) -> None:

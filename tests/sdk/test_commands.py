@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbay.sdk.commands import Commands
 from sandbay.sdk.errors import BadAnswerError, RequestError, SandbayError, TransferError
 from sandbay.sdk.frames import LONGEST, Chunk, Frames
-from sandbay.sdk.transport import Transport
 from tests.support.scripted_http import SESSION, STREAM, Answer, ended, frame, refusal, scripted
 
-Connect = Callable[[str], Transport]
+Connect = Callable[[str], Any]
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -77,10 +75,10 @@ def test_nonsense_is_told_from_an_end(wire: bytes) -> None:
         read()
 
 
-def test_a_stream_over_the_network(connect: Connect) -> None:
+def test_a_stream_over_the_network(sdk: Any, connect: Connect) -> None:
     pieces = [frame(1, b"out")[:3], frame(1, b"out")[3:] + frame(2, b"er"), frame(2, b"r"), ended(7)]
     with scripted(lambda asked: Answer(pieces=pieces, type=STREAM)) as server:
-        stream = Commands(connect(server.url), SESSION).stream(
+        stream = sdk.Commands(connect(server.url), SESSION).stream(
             ["sh", "-c", "…"], env={"A": "b"}, workdir="/w", user="u", timeout=5
         )
         assert list(stream) == [Chunk("stdout", b"out"), Chunk("stderr", b"er"), Chunk("stderr", b"r")]
@@ -90,36 +88,36 @@ def test_a_stream_over_the_network(connect: Connect) -> None:
         assert server.asked[0].headers["accept"] == STREAM
 
 
-def test_a_connection_cut_in_the_middle_is_no_success(connect: Connect) -> None:
+def test_a_connection_cut_in_the_middle_is_no_success(sdk: Any, connect: Connect) -> None:
     with scripted(lambda asked: Answer(pieces=[frame(1, b"a")], type=STREAM, drop=True)) as server:
-        stream = iter(Commands(connect(server.url), SESSION).stream("x"))
+        stream = iter(sdk.Commands(connect(server.url), SESSION).stream("x"))
         assert next(stream).data == b"a"
         with pytest.raises(TransferError) as caught:
             next(stream)
         assert caught.value.code == "stream_lost"
 
 
-def test_an_answer_that_ends_early_is_no_success(connect: Connect) -> None:
+def test_an_answer_that_ends_early_is_no_success(sdk: Any, connect: Connect) -> None:
     with scripted(lambda asked: Answer(pieces=[frame(1, b"a")], type=STREAM)) as server, pytest.raises(TransferError):
-        list(Commands(connect(server.url), SESSION).stream("x"))
+        list(sdk.Commands(connect(server.url), SESSION).stream("x"))
 
 
-def test_a_refusal_in_the_end_frame_has_its_name(connect: Connect) -> None:
+def test_a_refusal_in_the_end_frame_has_its_name(sdk: Any, connect: Connect) -> None:
     error = {"error": {"type": "conflict_error", "code": "not_running", "message": "gone", "param": None}}
     wire = frame(1, b"a") + frame(3, json.dumps(error).encode())
     with scripted(lambda asked: Answer(pieces=[wire], type=STREAM)) as server:
         with pytest.raises(SandbayError) as caught:
-            list(Commands(connect(server.url), SESSION).stream("x"))
+            list(sdk.Commands(connect(server.url), SESSION).stream("x"))
         assert caught.value.code == "not_running"
 
 
-def test_leaving_a_stream_early_cuts_the_connection(connect: Connect) -> None:
+def test_leaving_a_stream_early_cuts_the_connection(sdk: Any, connect: Connect) -> None:
     def endless() -> Iterator[bytes]:
         while True:
             yield frame(1, b"x" * 65536)
 
     with scripted(lambda asked: Answer(pieces=endless(), type=STREAM)) as server:
-        with Commands(connect(server.url), SESSION).stream("yes") as stream:
+        with sdk.Commands(connect(server.url), SESSION).stream("yes") as stream:
             assert next(iter(stream)).data
         assert server.gone.wait(20)
 
@@ -138,39 +136,39 @@ def result(**more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_collected_result_has_bytes_and_text(connect: Connect) -> None:
+def test_a_collected_result_has_bytes_and_text(sdk: Any, connect: Connect) -> None:
     with scripted(lambda asked: Answer(body=result())) as server:
-        done = Commands(connect(server.url), SESSION).run("cat café", stdin="in")
+        done = sdk.Commands(connect(server.url), SESSION).run("cat café", stdin="in")
         assert done.stdout_bytes == b"caf\xc3\xa9 \xff"
         assert done.stdout == "café �"
         assert (done.exit_code, done.truncated) == (0, False)
         assert server.asked[0].json == {"shell": "cat café", "stdin": base64.b64encode(b"in").decode()}
 
 
-def test_truncation_and_time_out_are_told(connect: Connect) -> None:
+def test_truncation_and_time_out_are_told(sdk: Any, connect: Connect) -> None:
     cut_off = result(exit_code=None, timed_out=True, stderr_truncated=True, stderr_bytes=1 << 30)
     with scripted(lambda asked: Answer(body=cut_off)) as server:
-        done = Commands(connect(server.url), SESSION).run("x")
+        done = sdk.Commands(connect(server.url), SESSION).run("x")
         assert done.timed_out
         assert done.truncated
         assert done.stderr_total == 1 << 30
 
 
 @pytest.mark.parametrize("how", ["run", "stream"])
-def test_a_command_is_never_sent_twice(connect: Connect, how: str) -> None:
+def test_a_command_is_never_sent_twice(sdk: Any, connect: Connect, how: str) -> None:
     with scripted(lambda asked: Answer(drop=True)) as server:
         with pytest.raises(SandbayError):
-            getattr(Commands(connect(server.url), SESSION), how)("x")
+            getattr(sdk.Commands(connect(server.url), SESSION), how)("x")
         assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("how", ["run", "stream"])
-def test_a_refused_command_has_its_name(connect: Connect, how: str) -> None:
+def test_a_refused_command_has_its_name(sdk: Any, connect: Connect, how: str) -> None:
     with scripted(lambda asked: refusal(422, "no_shell")) as server, pytest.raises(RequestError) as caught:
-        getattr(Commands(connect(server.url), SESSION), how)("x")
+        getattr(sdk.Commands(connect(server.url), SESSION), how)("x")
     assert caught.value.code == "no_shell"
 
 
-def test_a_collected_answer_where_a_stream_belongs_is_refused(connect: Connect) -> None:
+def test_a_collected_answer_where_a_stream_belongs_is_refused(sdk: Any, connect: Connect) -> None:
     with scripted(lambda asked: Answer(body=result())) as server, pytest.raises(BadAnswerError):
-        Commands(connect(server.url), SESSION).stream("x")
+        sdk.Commands(connect(server.url), SESSION).stream("x")

@@ -14,13 +14,16 @@ from sandbay.api import (
     channels,
     deployment,
     errors,
+    events,
     exec,  # noqa: A004 - it is the resource's name
     explain,
     files,
     health,
     images,
+    metrics,
     nodes,
     projects,
+    readiness,
     registry_secrets,
     releases,
     sessions,
@@ -35,8 +38,9 @@ from sandbay.domain.reasons import Reason
 
 VERSION = "v1"
 _ROUTERS = (
-    *(health.router, deployment.router, uploads.router, images.router, releases.router, channels.router),
-    registry_secrets.router,
+    *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
+    *(channels.router, registry_secrets.router),
+    *(readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, files.router),

@@ -62,6 +62,7 @@ def admit_session(core: Core, actor: Actor, asked: Asked, idempotency_key: str |
         for _ in range(_TRIES):
             replayed = _replay(core, project, idempotency_key, body_hash)
             if replayed is not None:
+                core.metrics.admitted("replayed")
                 return Admitted(replayed, created=False)
             try:
                 record = _admit(core, actor, asked, idempotency_key, body_hash)
@@ -69,11 +70,14 @@ def admit_session(core: Core, actor: Actor, asked: Asked, idempotency_key: str |
                 if conflict.kind not in (ConflictKind.FULL, ConflictKind.STALE, ConflictKind.TAKEN):
                     raise
             else:
+                core.metrics.admitted("waiting" if record.session.state is SessionState.WAITING else "placed")
                 core.changed.set()
                 return Admitted(record, created=True)
     except RefusedError as error:
         audit.refused(core, actor, "session.create", asked.runtime_image_id or project, error)
+        core.metrics.admitted("refused", error.refusal.reason.value)
         raise
+    core.metrics.admitted("refused", Reason.NO_CAPACITY.value)
     raise RefusedError(Reason.NO_CAPACITY, "others took every free slot first; try again", details={"tries": _TRIES})
 
 
@@ -108,6 +112,7 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
     if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
         core.store.apply(*wish_for(core, frozen, outcome))
         core.changed.set()
+        _count(core, outcome)
         raise unplaced(outcome)
     session = Session(
         id=session_id,
@@ -124,7 +129,15 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
         waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
         wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
     )
-    return _apply(core, actor, session, frozen, outcome, selection.deployment, (key, body_hash))
+    record = _apply(core, actor, session, frozen, outcome, selection.deployment, (key, body_hash))
+    _count(core, outcome)
+    return record
+
+
+def _count(core: Core, outcome: Placed | Unplaced) -> None:
+    """Whether the image was where it was needed. Full, paused or absent nodes say nothing about that."""
+    if isinstance(outcome, Placed) or outcome.reason is Reason.IMAGE_NOT_READY:
+        core.metrics.looked_for_image(ready=isinstance(outcome, Placed))
 
 
 def _frozen(selection: Selection) -> FrozenRelease:

@@ -1,10 +1,12 @@
 """What every use case is handed: the ports, the settings, and who is asking."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.ids import NodeId, ProjectId
 from sandbay.domain.project import KeyKind
@@ -58,6 +60,13 @@ class Signal:
         """Start at version 0."""
         self._condition = threading.Condition()
         self._version = 0
+        self._listeners: set[Callable[[], object]] = set()
+        self.closed = False
+
+    def close(self) -> None:
+        """Tell whoever follows changes that this Core stops."""
+        self.closed = True
+        self.set()
 
     @property
     def version(self) -> int:
@@ -69,6 +78,20 @@ class Signal:
         with self._condition:
             self._version += 1
             self._condition.notify_all()
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def told(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Within the block each change calls `listener`, in whatever thread made it; it must return at once."""
+        with self._condition:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._listeners.discard(listener)
 
     def wait(self, seen: int, timeout: float) -> int:
         """Return when the version is no longer `seen`, or after `timeout` seconds."""
@@ -94,5 +117,6 @@ class Core:
     declarations: Mapping[str, Declaration]
     settings: Settings = field(default_factory=Settings)
     changed: Signal = field(default_factory=Signal)
+    metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""

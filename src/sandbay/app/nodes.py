@@ -88,6 +88,7 @@ class NodeReports:
         if not may_follow(stored, readiness):
             return False
         core.progress[node, key] = readiness
+        core.metrics.moved(node, key, stored, readiness, core.clock.now())
         if _same(stored, readiness):
             core.changed.set()
             return True
@@ -120,7 +121,10 @@ class NodeReports:
             changes = _running(core, record, report)
         else:
             changes = _closed(core, record, report)
-        return self._accepted(*changes)
+        accepted = self._accepted(*changes)
+        if accepted and any(isinstance(it, MoveSession) and it.to is SessionState.RUNNING for it in changes):
+            core.metrics.started(record.session.created_at, core.clock.now())
+        return accepted
 
     def _record(self, node: NodeId, allocation: AllocationId) -> SessionRecord | None:
         records = self._core.store.read(OpenAllocations(node))

@@ -57,9 +57,9 @@ class Workshop:
 
     def step(self) -> None:
         """Look at every publish that is not at its end, oldest first."""
-        unfinished = frozenset(_P) - FINISHED
-        rows = list(reversed(self._core.store.read(Publishes(None, unfinished, _PAGE))))
+        # Threads first: what one wrote before it ended is then in the rows.
         self._builds = {it: build for it, build in self._builds.items() if build.thread.is_alive()}
+        rows = list(reversed(self._core.store.read(Publishes(None, frozenset(_P) - FINISHED, _PAGE))))
         busy = {row.image for row in rows if row.phase in UNDER_WAY or row.id in self._builds}
         for row in rows:
             if row.id in self._builds:
@@ -125,7 +125,7 @@ class _Work:
         if row.attempt >= MAX_ATTEMPTS:
             message = f"Core ended {row.attempt} times while it was building this; publish it again"
             raise RefusedError(Reason.BUILD_FAILED, message, details={"attempts": row.attempt})
-        self._row = _move(core, row, phase=_P.BUILDING, attempt=row.attempt + 1, moved_at=core.clock.now())
+        self._row = self._claim()
         with open_context(core, row.order.upload) as context:
             prepared = prepare(context, row.order)
             file = prepared.containerfile
@@ -154,6 +154,16 @@ class _Work:
                 asked = Registration(FromBuild(built, row.id), row.order.source_commit, [order.platform])
                 held = register(core, self._actor, self._image(prepared), asked).held
             self._found(held.release.id, built=True)
+
+    def _claim(self) -> Publish:
+        """Only as it was when it was looked at: another may have taken it since (`Conflict`)."""
+        row = self._row
+        now = self._core.clock.now()
+        claimed = replace(
+            row, phase=_P.BUILDING, attempt=row.attempt + 1, moved_at=now, revision=row.revision + 1
+        )
+        self._core.store.apply(ChangePublish(claimed))
+        return claimed
 
     def _found(self, release: Any, *, built: bool) -> None:
         now = self._core.clock.now()

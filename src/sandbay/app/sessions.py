@@ -9,6 +9,7 @@ from sandbay.app.core import Actor, Core
 from sandbay.domain.allocation import Allocation, AllocationState, Booted
 from sandbay.domain.command import Command
 from sandbay.domain.errors import RefusedError
+from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import ProjectId, SessionId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
@@ -16,7 +17,7 @@ from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation, MoveSession
 from sandbay.ports.provider import Emit, Exit, Files
 from sandbay.ports.records import Page, SessionRecord
-from sandbay.ports.store import SessionOf, Sessions
+from sandbay.ports.store import SessionEvents, SessionOf, Sessions
 
 _OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
 _LIVE = frozenset({SessionState.WAITING, SessionState.STARTING, SessionState.RUNNING})
@@ -31,6 +32,11 @@ def find_session(core: Core, session: SessionId, project: ProjectId | None) -> S
     if record is None:
         raise RefusedError(Reason.NOT_FOUND, f"there is no Session {session}")
     return record
+
+
+def session_events(core: Core, session: SessionId, after: int = 0) -> Sequence[SessionEvent]:
+    """Which states it came to, in order; those after a number."""
+    return core.store.read(SessionEvents(session, after))
 
 
 def list_sessions(core: Core, project: ProjectId | None, page: Page) -> Sequence[SessionRecord]:

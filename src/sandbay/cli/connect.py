@@ -4,15 +4,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sandbay.sdk.admin import AdminClient
-    from sandbay.sdk.client import Client
+    from sandbay.sdk import AdminClient, Client
     from sandbay.sdk.context import Context
 
 
 def project() -> "Client":
     """A client with the project key at hand."""
     _lean_httpx()
-    from sandbay.sdk.client import Client
+    from sandbay.sdk import Client
 
     return Client()
 
@@ -20,7 +19,7 @@ def project() -> "Client":
 def administrator() -> "AdminClient":
     """A client with the administrator key at hand."""
     _lean_httpx()
-    from sandbay.sdk.admin import AdminClient
+    from sandbay.sdk import AdminClient
 
     return AdminClient()
 

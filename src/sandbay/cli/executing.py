@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sandbay.cli import render
 
 if TYPE_CHECKING:
-    from sandbay.sdk.commands import Commands, Options, Result
+    from sandbay.sdk._sync.commands import Commands
+    from sandbay.sdk.commands import Options, Result
 
 Command = str | Sequence[str] | None
 """A shell line, arguments, or the image's own command."""

@@ -10,7 +10,8 @@ from sandbay.cli.progress import Bar
 from sandbay.cli.sources import one_source
 
 if TYPE_CHECKING:
-    from sandbay.sdk.catalog import Asked, Images
+    from sandbay.sdk._sync.catalog import Images
+    from sandbay.sdk.catalog import Asked
     from sandbay.sdk.resources import Image, Readiness, Release
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)

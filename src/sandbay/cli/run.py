@@ -9,8 +9,8 @@ from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
 
 if TYPE_CHECKING:
-    from sandbay.sdk.admission import Admission
-    from sandbay.sdk.client import Client
+    from sandbay.sdk import Client
+    from sandbay.sdk._sync.admission import Admission
     from sandbay.sdk.commands import Options
 
 
@@ -65,7 +65,7 @@ def _in_its_own_sandbox(
     as_json: bool,
 ) -> int:
     """Admit, run, remove, whatever happens in between."""
-    from sandbay.sdk.commands import Commands
+    from sandbay.sdk._sync.commands import Commands
 
     with stoppable():
         try:

@@ -11,7 +11,7 @@ from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
 
 if TYPE_CHECKING:
-    from sandbay.sdk.client import Client
+    from sandbay.sdk import Client
     from sandbay.sdk.resources import Session
 
 app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
@@ -96,7 +96,8 @@ def execute(  # noqa: PLR0913 - as `create`
         raise typer.BadParameter("give either --shell LINE or a command after --", param_hint="ARGV")
     variables = options.environment(env)
     with connect.project() as client:
-        from sandbay.sdk.commands import Commands, Options
+        from sandbay.sdk._sync.commands import Commands
+        from sandbay.sdk.commands import Options
 
         said = Options(variables, user, workdir, executing.standard_input(wanted=interactive), timeout)
         commands = Commands(client.transport, session_id)
@@ -123,7 +124,7 @@ def cp(
     if remote is None or (there and here):
         raise typer.BadParameter("one of SRC and DST is ID:PATH, the other a path here", param_hint="SRC DST")
     with connect.project() as client, Bar("copy", quiet=quiet or as_json) as bar:
-        from sandbay.sdk.files import Files
+        from sandbay.sdk._sync.files import Files
 
         files, path = Files(client.transport, remote[1]), remote[2] or "."
         if there is not None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from sandbay.sdk.catalog import Asked, Images
+    from sandbay.sdk._sync.catalog import Images
+    from sandbay.sdk.catalog import Asked
     from sandbay.sdk.resources import ProgressCallback, Release
 
 Source = Callable[["Images", str, "ProgressCallback", "Asked"], "Release"]

@@ -96,6 +96,7 @@ class CoreProcess:
             thread.join(0.1)
         if signal.SIGINT in received:
             interrupted()
+        self.core.changed.close()
         server.should_exit = True
         thread.join()
 

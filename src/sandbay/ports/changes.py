@@ -164,7 +164,7 @@ class Reserve(Change):
 
 @dataclass(frozen=True, slots=True)
 class MoveSession(Change):
-    """Relies on its state being one of `before`.
+    """Relies on its state being one of `before`. An event tells of it, as one tells of the admission.
 
     What is not state, fault or waiting stays as it is, and so does a fault when none is given; `waiting_for` and
     `wait_until` are cleared by every move; a final state sets `ended_at`.

@@ -3,7 +3,8 @@
 Contract: a query sees one consistent moment. All changes of one `apply` are one durable transaction, or
 nothing. Each change states what it relies on (a revision, a generation, a free slot, an unused name); when
 that does not hold, `Conflict` names the change and what is there instead, and nothing is written. Rows of
-`releases`, `frozen_releases`, `audit` and superseded generations never change; the database itself refuses.
+`releases`, `frozen_releases`, `session_events`, `audit` and superseded generations never change; the database itself
+refuses.
 
 A database that cannot be reached, or lost in the middle, is `RefusedError` with `database_unavailable`: it passes, and
 is never told as a `Conflict`. After an `apply` it may be unknown whether the changes were made: look again.
@@ -16,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from sandbay.domain.catalog import CatalogView, ImageEntry
 from sandbay.domain.deployment import Deployment
+from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import NodeId, ProjectId, PublishId, ReleaseId, SessionId, UploadId
 from sandbay.domain.node import Node, NodeView
 from sandbay.domain.project import Key, Project
@@ -110,6 +112,14 @@ class Sessions(Query[Sequence[SessionRecord]]):
     project: ProjectId | None = None
     states: frozenset[SessionState] | None = None
     page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvents(Query[Sequence[SessionEvent]]):
+    """Which states a Session came to, in order; those whose number is greater than `after`."""
+
+    session: SessionId
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,6 +229,17 @@ sessions = Table(
     ),
 )
 
+session_events = _table(
+    "session_events",
+    _text("session", ForeignKey("sessions.id"), primary_key=True),
+    _integer("number", primary_key=True, comment="the Session's revision then"),
+    _time("at"),
+    Column("state", Word(SessionState), nullable=False),
+    Column("waiting_for", Word(WaitingFor)),
+    _fault(),
+    info=APPEND_ONLY,
+)
+
 nodes = _table(
     "nodes",
     _text("id", primary_key=True),

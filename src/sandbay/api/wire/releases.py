@@ -144,6 +144,16 @@ class ReadinessOut(Out):
     pinned: bool = Field(description="Whether the node may not drop it.")
 
 
+class MatrixOut(ReadinessOut):
+    """What one node says of one variant of one image."""
+
+    image: str = Field(description="The image's name.")
+
+
+class MatrixList(Listing[MatrixOut]):
+    """By image, release and node."""
+
+
 class ReadinessList(Listing[ReadinessOut]):
     """By release and node."""
 
@@ -208,6 +218,11 @@ def readiness_out(entry: ImageEntry, holding: Holding) -> ReadinessOut:
         retry_at=readiness.retry_at,
         pinned=holding.pinned,
     )
+
+
+def matrix_out(entry: ImageEntry, holding: Holding) -> MatrixOut:
+    """From the use case."""
+    return MatrixOut(image=entry.image.name, **dict(readiness_out(entry, holding)))
 
 
 def eviction_out(evictions: list[Eviction]) -> EvictionOut:

@@ -11,6 +11,7 @@ from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import NOTHING_ASKED, SandboxSize
+from sandbay.domain.events import SessionEvent
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
@@ -130,6 +131,16 @@ class SessionOut(Out):
     reason: Failure | None = Field(description="Why it failed.")
 
 
+class SessionStateOut(Out):
+    """A state that a Session came to."""
+
+    number: int = Field(description="Rises with each; the event's id.")
+    status: SessionState = Field(description="`ended` and `failed` are final.")
+    at: datetime = Field(description="When.")
+    waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
+    reason: Failure | None = Field(description="What went wrong.")
+
+
 class SessionList(Listing[SessionOut]):
     """Newest first."""
 
@@ -175,7 +186,8 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
     )
 
 
-def _progress(readiness: Readiness | None) -> ProgressOut | None:
+def progress_out(readiness: Readiness | None) -> ProgressOut | None:
+    """From the prepare that a Session waits for."""
     if readiness is None:
         return None
     return ProgressOut(
@@ -196,12 +208,23 @@ def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,
         wait_until=session.wait_until,
-        progress=_progress(progress),
+        progress=progress_out(progress),
         network=session.network,
         resources=ResourcesOut(cpus=asked.cpus or None, memory=asked.memory or None, pids=asked.pids or None),
         size=None if allocation is None else size_out(allocation.size),
         metadata=dict(session.metadata),
         reason=failure_of(session.fault),
+    )
+
+
+def session_state_out(event: SessionEvent) -> SessionStateOut:
+    """From the domain."""
+    return SessionStateOut(
+        number=event.number,
+        status=event.state,
+        at=event.at,
+        waiting_for=event.waiting_for,
+        reason=failure_of(event.fault),
     )
 
 

@@ -1,6 +1,6 @@
 """Admission, reservation, and the moves of Sessions and allocations."""
 
-from sqlalchemy import Connection, bindparam, func, insert, null, select, update
+from sqlalchemy import Connection, Insert, bindparam, func, insert, null, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.changes.guards import move, refuse_taken, refuse_unless, value_there
@@ -14,6 +14,7 @@ from sandbay.adapters.store.tables import (
     is_open,
     pins,
     readiness,
+    session_events,
     sessions,
 )
 from sandbay.domain.readiness import ReadinessState
@@ -24,6 +25,22 @@ _KEY_USED = select(idempotency_keys.c.session).where(
     idempotency_keys.c.project == bindparam("project"), idempotency_keys.c.key == bindparam("key")
 )
 _ADD_SESSION = insert(sessions).inline()
+
+
+def _add_event() -> Insert:
+    """What the Session is now, written down as an event."""
+    now = select(
+        sessions.c.id,
+        sessions.c.revision,
+        bindparam("at", type_=UtcTime),
+        sessions.c.state,
+        sessions.c.waiting_for,
+        sessions.c.fault,
+    ).where(sessions.c.id == bindparam("key"))
+    return insert(session_events).from_select([column.name for column in session_events.c], now)
+
+
+_ADD_EVENT = _add_event()
 
 
 def _admit_session(connection: Connection, change: AdmitSession) -> None:
@@ -43,6 +60,7 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
     }
     connection.execute(insert(frozen_releases), row)
     connection.execute(_ADD_SESSION, values_of(session))
+    connection.execute(_ADD_EVENT, {"key": session.id, "at": session.created_at})
     if change.idempotency_key is not None:
         used = {**use, "body_hash": change.body_hash, "session": session.id}
         connection.execute(insert(idempotency_keys), used)
@@ -99,6 +117,7 @@ def _move_session(connection: Connection, change: MoveSession) -> None:
     ended_at = change.at if change.to in FINAL else None
     values = {"key": change.session, "to": change.to, "fault": change.fault, "ended_at": ended_at}
     move(connection, _SESSION_STATE, _MOVE_SESSION, values, change)
+    connection.execute(_ADD_EVENT, {"key": change.session, "at": change.at})
 
 
 _ALLOCATION_STATE = select(allocations.c.state).where(allocations.c.id == bindparam("key"))

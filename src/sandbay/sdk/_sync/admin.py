@@ -1,3 +1,4 @@
+# Made by `./dev sdk` from _async/admin.py, which is the one to edit.
 """An installation as its administrators see it."""
 
 from collections.abc import Mapping, Sequence
@@ -5,10 +6,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from sandbay.sdk import context
-from sandbay.sdk.catalog import Images
-from sandbay.sdk.registries import Registries
+from sandbay.sdk._sync.catalog import Images
+from sandbay.sdk._sync.registries import Registries
+from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
-from sandbay.sdk.transport import Call, Transport, segment
+from sandbay.sdk.transport import segment
 
 _DEPLOYMENT = "/core/v1/sandbox/deployment"
 _PROJECTS = "/core/v1/projects"
