@@ -1,7 +1,5 @@
 """Publishing, from the order to the release: what is built, what is not, in which order, and how it ends."""
 
-import io
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from sandbay.domain.publish import FINISHED, Publish, PublishOrder, PublishPhase
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ReleaseState
 from tests.app.world import Running, World, eventually
-from tests.support.contexts import plain, recipe
+from tests.support.contexts import packed, plain, recipe
 
 P = PublishPhase
 
@@ -120,8 +118,6 @@ def test_promotion_waits_for_the_proof_and_moves_what_was_asked(base: Running) -
 
 
 def test_description_and_labels_follow_the_recipe(base: Running) -> None:
-    from tests.support.contexts import packed
-
     def context(said: str) -> bytes:
         toml = f'name = "web"\nbase = "image:base"\ndescription = "{said}"\nlabels = {{ for = "{said}" }}\n'
         return packed({"image.toml": toml, "Containerfile": "ARG BASE\nFROM ${BASE}\nCOPY image.toml /x\n"})
@@ -272,12 +268,12 @@ def test_a_core_that_stops_leaves_its_builds_to_the_next(held: Running) -> None:
 
 def test_a_publish_that_ends_core_again_and_again_fails(held: Running) -> None:
     publish = begin(held, recipe("web", "image:base", ["COPY which /which"], which="x"))
-    running = held
+    lives = [held]
     for attempt in (1, 2, 3):
-        eventually(lambda n=attempt: find(running.core, publish.id).attempt == n)
-        running.close()
-        running = held.world.born().start()
-    ended = end(running, publish)
+        eventually(lambda n=attempt: find(held.core, publish.id).attempt == n)  # type: ignore[misc]
+        lives[-1].close()
+        lives.append(held.world.born().start())
+    ended = end(lives[-1], publish)
     assert ended.fault is not None
     assert (ended.phase, ended.fault.reason) == (P.FAILED, Reason.BUILD_FAILED)
 

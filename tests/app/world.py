@@ -257,6 +257,8 @@ class Running:
                 self.workshop.step()
             except KilledError:
                 return
+            except StumbleError:
+                pass  # as in the product: the next pass looks at the rows again
             except RefusedError as error:
                 if error.refusal.reason is not Reason.DATABASE_UNAVAILABLE:
                     raise

@@ -70,7 +70,7 @@ class Bench:
                 platform=PLATFORM,
                 context=opened,
                 containerfile=read,
-                bases=bases or {text: self.base for text in read.images},
+                bases=bases or dict.fromkeys(read.images, self.base),
                 blobs=self.blobs,
                 rebuild=rebuild,
             )

@@ -1,18 +1,18 @@
 """buildah keeps the contract of the port `builder`; and what only a real build can get wrong."""
 
 import os
-import subprocess
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-import tempfile
 
 import pytest
 
 from sandbay.adapters.builders.builder import HostBuilder
 from sandbay.adapters.builders.cache import BuildCache
 from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
-from tests.contracts.builder_suite import PLATFORM, Bench, BuilderSuite
+from tests.contracts.builder_suite import PLATFORM, BuilderSuite
 
 pytestmark = [
     pytest.mark.real,

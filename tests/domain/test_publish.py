@@ -86,7 +86,7 @@ def test_three_kinds_of_base() -> None:
 def test_every_phase_has_its_moves_and_ends() -> None:
     assert set(PUBLISH_MOVES) == set(PublishPhase)
     assert {phase for phase, after in PUBLISH_MOVES.items() if not after} == FINISHED
-    assert UNDER_WAY == set(PublishPhase) - FINISHED - {PublishPhase.QUEUED}
+    assert set(PublishPhase) - FINISHED - {PublishPhase.QUEUED} == UNDER_WAY
     for phase in set(PublishPhase) - FINISHED:
         assert PublishPhase.FAILED in PUBLISH_MOVES[phase]
     assert PublishPhase.CANCELLED not in PUBLISH_MOVES[PublishPhase.PROMOTING]

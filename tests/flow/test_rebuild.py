@@ -13,19 +13,19 @@ OTHER = replace(NOW, files="sha256:other")
 ONE, TWO = ReleaseId("rel_1"), ReleaseId("rel_2")
 
 
-CASES = [
+CASES: list[tuple[tuple[Earlier, ...], bool, ReleaseId | None, str]] = [
     ((), False, None, "new: "),
     ((), True, None, "new: "),
-    ((Earlier(NOW, ONE, True),), False, ONE, "unchanged: "),
-    ((Earlier(NOW, ONE, True),), True, None, "asked: "),
-    ((Earlier(NOW, ONE, False),), False, None, "gone: "),
-    ((Earlier(OTHER, TWO, True), Earlier(NOW, ONE, True)), False, ONE, "unchanged: "),
-    ((Earlier(NOW, TWO, False), Earlier(NOW, ONE, True)), False, ONE, "unchanged: "),
-    ((Earlier(OTHER, TWO, True),), False, None, "changed: files"),
-    ((Earlier(replace(NOW, builder="v0"), TWO, True),), False, None, "changed: builder"),
-    ((Earlier(replace(NOW, bases=()), TWO, True),), False, None, "changed: base image:base"),
+    ((Earlier(NOW, ONE, usable=True),), False, ONE, "unchanged: "),
+    ((Earlier(NOW, ONE, usable=True),), True, None, "asked: "),
+    ((Earlier(NOW, ONE, usable=False),), False, None, "gone: "),
+    ((Earlier(OTHER, TWO, usable=True), Earlier(NOW, ONE, usable=True)), False, ONE, "unchanged: "),
+    ((Earlier(NOW, TWO, usable=False), Earlier(NOW, ONE, usable=True)), False, ONE, "unchanged: "),
+    ((Earlier(OTHER, TWO, usable=True),), False, None, "changed: files"),
+    ((Earlier(replace(NOW, builder="v0"), TWO, usable=True),), False, None, "changed: builder"),
+    ((Earlier(replace(NOW, bases=()), TWO, usable=True),), False, None, "changed: base image:base"),
     (
-        (Earlier(replace(OTHER, bases=(Base("image:base", "sha256:a"),)), TWO, True),),
+        (Earlier(replace(OTHER, bases=(Base("image:base", "sha256:a"),)), TWO, usable=True),),
         False,
         None,
         "changed: files, base image:base",

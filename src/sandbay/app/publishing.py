@@ -159,9 +159,7 @@ class _Work:
         """Only as it was when it was looked at: another may have taken it since (`Conflict`)."""
         row = self._row
         now = self._core.clock.now()
-        claimed = replace(
-            row, phase=_P.BUILDING, attempt=row.attempt + 1, moved_at=now, revision=row.revision + 1
-        )
+        claimed = replace(row, phase=_P.BUILDING, attempt=row.attempt + 1, moved_at=now, revision=row.revision + 1)
         self._core.store.apply(ChangePublish(claimed))
         return claimed
 
