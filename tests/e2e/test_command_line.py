@@ -7,6 +7,7 @@ import pytest
 
 from sandbay.domain.reasons import Reason
 from tests.e2e.installation import Installation
+from tests.support import neighbours as near
 from tests.support import reasons
 
 pytestmark = pytest.mark.real
@@ -82,10 +83,26 @@ def test_memory_and_pids_are_limited(house: Installation) -> None:
     assert "can't fork" in done.err
 
 
+def test_a_network_is_there_when_asked_for_and_leads_outside_only(house: Installation) -> None:
+    """With neighbours that answer this machine itself: the one outside is reached, the private one is not."""
+    (finding,) = [each for each in house.ok("doctor", "--json").data if each["name"] == "network"]
+    if not finding["ok"]:
+        pytest.skip(finding["says"])
+    with near.neighbours():
+        for address, network, heard in (
+            (near.PUBLIC, "enabled", "here\n"),
+            (near.PRIVATE[0], "enabled", ""),
+            (near.PUBLIC, "disabled", ""),
+        ):
+            assert near.answers(address)
+            line = f"nc -w 2 {address} {near.PORT} </dev/null"
+            assert house.cli("run", "plain", "--network", network, "--", "sh", "-c", line).out == heard
+
+
 @pytest.mark.parametrize(
     "arguments, code, param",
     [
-        (["run", "plain", "--network", "enabled", "--", "true"], "network_unsupported", "network"),
+        (["run", "plain", "--network", "restricted", "--", "true"], "network_unsupported", "network"),
         (["run", "plain", "--network", "wide", "--", "true"], "invalid_body", "network"),
         (["run", "plain", "--platform", "windows", "--", "true"], "invalid_body", "platform"),
         (["run", "plain", "--user", "nobody-here", "--", "true"], "user_not_found", "user"),

@@ -41,7 +41,10 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Order:
-    """Everything a node is told to run one allocation: the frozen identity leaves no choice to it."""
+    """Everything a node is told to run one allocation: the frozen identity leaves no choice to it.
+
+    `setup_network` is what it has while it is initialised, where that is not `network`.
+    """
 
     allocation: AllocationId
     session: SessionId
@@ -49,6 +52,12 @@ class Order:
     size: SandboxSize
     network: Network = Network.DISABLED
     env: Mapping[str, str] | None = None
+    setup_network: Network | None = None
+
+    @property
+    def networks(self) -> tuple[Network, Network]:
+        """What it starts with, and what it has from the end of its initialisation on. It never gets another."""
+        return (self.setup_network or self.network, self.network)
 
 
 class Presence(StrEnum):

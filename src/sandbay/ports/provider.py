@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.command import Command
-from sandbay.domain.declaration import Declaration
+from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
@@ -149,9 +149,18 @@ class Provider(Protocol):
         """What is here whole, by commit record."""
 
     def create(self, order: Order) -> Booted:
-        """Start an allocation; returns when a no-op exec has succeeded. Repeating it returns the same sandbox.
+        """Start an allocation, with the first of its networks; returns when a no-op exec has succeeded.
 
+        Repeating it returns the same sandbox, as it is by then.
         Refuses with `image_absent_on_node`, `start_failed`, `network_unsupported`, `resource_unsupported`.
+        """
+
+    def set_network(self, allocation: AllocationId, mode: Network) -> None:
+        """Give a running sandbox this one of its order's networks and no other, before it returns.
+
+        What the former reached is cut, connections and what runs in the background included. Idempotent, after a
+        crash too; one that has the mode already keeps its connections.
+        Refuses with `not_running`, `network_unsupported` (the order does not name it), `start_failed`.
         """
 
     def booted(self, allocation: AllocationId) -> Booted:

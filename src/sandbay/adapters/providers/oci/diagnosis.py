@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, enforceable
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.domain.declaration import Resource
 from sandbay.domain.reasons import Reason
@@ -25,6 +26,7 @@ class Host:
     cgroups: Cgroups
     init: Path
     home: Path
+    network: SandboxNetwork
 
     def enforceable(self) -> frozenset[Resource]:
         """Limits that control groups can enforce here."""
@@ -43,6 +45,7 @@ def diagnose(host: Host) -> Sequence[Finding]:
         _idmap(host),
         _cgroup_kill(host),
         _limits(host),
+        _network(host),
     )
 
 
@@ -111,6 +114,13 @@ def _limits(host: Host) -> Finding:
     where = "cgroup.controllers" if host.cgroups.layout is Layout.UNIFIED else "/sys/fs/cgroup"
     fault = f"no control group controller for {', '.join(missing)}: enable it in {where}" if missing else None
     return _finding("limits", fault, "cpus, memory and pids can be limited")
+
+
+def _network(host: Host) -> Finding:
+    """Not fatal: without it only Sessions that ask for a network are refused."""
+    fault = host.network.fault()
+    says = f"sandboxes cannot have a network: {fault}" if fault else "sandboxes can have a network (mode enabled)"
+    return Finding("network", fault is None, says, fatal=False)
 
 
 def _exit_code(argv: Sequence[str]) -> int | None:
