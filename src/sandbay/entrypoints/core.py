@@ -4,11 +4,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import structlog
 import uvicorn
 
-from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.builders.logs import FolderBuildLogs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
@@ -24,6 +24,7 @@ from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
 from sandbay.engine.registry.trust import Trust
+from sandbay.entrypoints.blobs import open_blobs
 from sandbay.entrypoints.builders import open_builder
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters
@@ -37,19 +38,25 @@ log = structlog.get_logger()
 
 
 class CoreProcess:
-    """One Core. Others may serve the same database at the same time; uploads and blobs lie in its own home."""
+    """One Core. Others may serve the same database at the same time.
+
+    Uploads lie in its own home, and so do blobs where no registry holds them.
+    """
 
     def __init__(self, settings: Settings, link: InProcessLink | None = None) -> None:
         """Migrate the database and open everything; nothing runs yet."""
         settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._settings = settings
         uploads = FolderUploads(settings.home / "uploads", open_archive)
+        store, vault = open_store(settings.database_url or settings.database), KeyFileVault(settings.key)
+        self._open = ExitStack()
+        self._open.callback(store.close)
         self.core = Core(
-            store=open_store(settings.database_url or settings.database),
-            blobs=FolderBlobs(settings.home / "blobs"),
+            store=store,
+            blobs=open_blobs(settings, store, vault, self._open),
             uploads=uploads,
             registries=RegistrySources(Trust(settings.plain_registries)),
-            vault=KeyFileVault(settings.key),
+            vault=vault,
             builder=open_builder(settings),
             build_logs=FolderBuildLogs(settings.home / "publishes"),
             link=link or InProcessLink(),
@@ -109,9 +116,9 @@ class CoreProcess:
         self._workshop.close()
 
     def close(self) -> None:
-        """Stop, and close the database."""
+        """Stop, and close the database and what else is open."""
         self.rest()
-        self.core.store.close()
+        self._open.close()
 
     def _reconcile(self) -> None:
         while not self._closing.is_set():
