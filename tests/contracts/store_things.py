@@ -74,6 +74,7 @@ from sandbay.ports.store import (
     Nodes,
     OpenAllocations,
     Projects,
+    Publishes,
     ReadinessRows,
     RegistrySecrets,
     SessionEvents,
@@ -257,7 +258,7 @@ def everything(store: Store) -> Sequence[object]:
     made = [store.read(Templates(it.id, ALL)) for it in store.read(Projects())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
-        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
+        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
     )
     return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
 

@@ -96,7 +96,7 @@ _OF_RESOLVE = [
     ("what was overruled looks silent", "Outcome.SILENT if silent else Outcome.OVERRULED", "Outcome.SILENT"),
     ("a refusal leaves no reason in the trail", "Outcome.REFUSED, checked.reason)", "Outcome.REFUSED, None)"),
     ("the strongest level signs, said or not", "DecidedBy(chosen.level,", "DecidedBy(ordered[0].level,"),
-    ("nobody is warned", "if deprecated else ()", "if deprecated and not chosen else ()"),
+    ("nobody is warned", "for holds, what in said if holds)", "for holds, what in said if holds and not chosen)"),
     ("nothing that is required counts", "    if not missing:\n", "    if not missing or not chosen.subject:\n"),
     (
         "tools of another variant count",

@@ -18,6 +18,7 @@ KeyId = NewType("KeyId", str)
 UploadId = NewType("UploadId", str)
 ExecId = NewType("ExecId", str)
 TemplateId = NewType("TemplateId", str)
+PublishId = NewType("PublishId", str)
 
 PREFIXES: dict[str, str] = {
     "image": "img_",
@@ -32,6 +33,7 @@ PREFIXES: dict[str, str] = {
     "upload": "upl_",
     "exec": "exe_",
     "template": "tmp_",
+    "publish": "pub_",
     "audit": "aud_",
     "installation": "ins_",
 }
