@@ -81,7 +81,7 @@ def select_for_project(core: Core, project: Project, reference: str) -> Selectio
 
 def select_base(core: Core, reference: str, platform: Platform) -> Selection:
     """What an image would be built on that names this: the same checks as for a Session, with nobody's wish behind."""
-    return _resolve(core, (Saying(Level.DEPLOYMENT, None, reference),), str(platform))
+    return _resolve(core, [((Saying(Level.DEPLOYMENT, None, reference),), platform, ())], ADMITTING)[0]
 
 
 def current_deployment(core: Core) -> Deployment:

@@ -201,11 +201,8 @@ frozen_releases = _table(
 
 templates = _table(
     "templates",
-    _text("id", primary_key=True),
-    _text("project", ForeignKey("projects.id")),
-    _text("name"),
-    _time("created_at"),
-    _time("updated_at"),
+    *(_text("id", primary_key=True), _text("project", ForeignKey("projects.id"))),
+    *(_text("name"), _time("created_at"), _time("updated_at")),
     Column("outline", Plain(Preparation), nullable=False, comment="the document without the bytes of files"),
     Column("document", Text, nullable=False, comment="canonical JSON"),
     _integer("revision"),
