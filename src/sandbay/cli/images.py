@@ -19,21 +19,23 @@ app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_he
 Ref = Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")]
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 
+Archive = Annotated[
+    str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
+]
+Registry = Annotated[str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")]
+Artifacts = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a provider knows it by; may be repeated.")
+]
+
 
 @app.command()
 def register(  # noqa: PLR0913 - a fixed form of the command line
     name: Annotated[str, typer.Argument(metavar="NAME", help="The image; it is made when it is missing.")],
     *,
     from_layout: Annotated[str | None, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")] = None,
-    from_archive: Annotated[
-        str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
-    ] = None,
-    from_registry: Annotated[
-        str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")
-    ] = None,
-    artifact: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a provider knows it by; may be repeated.")
-    ] = None,
+    from_archive: Archive = None,
+    from_registry: Registry = None,
+    artifact: Artifacts = None,
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
