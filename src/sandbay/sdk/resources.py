@@ -265,7 +265,7 @@ class Deployment(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Node(Resource):
-    """A process that runs sandboxes on a host. `slots` may run at once, `active` do."""
+    """A process that runs sandboxes on a host. `slots` may run at once, `active` do; `networks` it enforces."""
 
     id: str
     name: str
@@ -277,11 +277,12 @@ class Node(Resource):
     online: bool = False
     last_seen: dt.datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    networks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Node":
         """From one item of `sandbox/nodes`."""
-        return take(cls, data, last_seen=moment)
+        return take(cls, data, last_seen=moment, networks=each(str))
 
 
 @dataclass(frozen=True, kw_only=True)
