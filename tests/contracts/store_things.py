@@ -150,6 +150,7 @@ def frozen(it: Release | None = None, generation: int = 1) -> FrozenRelease:
         decided_by=DecidedBy(Level.PROJECT, "prj_one"),
         trail=(Step(Level.SESSION, Outcome.SILENT), Step(Level.PROJECT, Outcome.CHOSEN, "prj_one", "web")),
         generation=generation,
+        tools={"node": "22.3.0"},
     )
 
 

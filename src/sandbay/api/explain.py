@@ -15,4 +15,4 @@ router = APIRouter(prefix="/v1/explain", route_class=StrictRoute, tags=["session
 @router.post("", responses=refusing(Reason.NETWORK_UNSUPPORTED))
 def post_explain(core: TheCore, actor: TheActor, body: ExplainIn) -> ExplanationOut:
     """Decide as admission does, and make nothing."""
-    return explanation_out(explain(core, actor, body.runtime_image_id, body.platform))
+    return explanation_out(explain(core, actor, body.runtime_image_id, body.platform, body.requirements()))

@@ -60,7 +60,7 @@ def admin_session(core: Core, record: SessionRecord) -> AdminSessionOut:
     "",
     status_code=201,
     responses=also(200, SessionOut, "The Session that this `Idempotency-Key` made.")
-    | refusing(*SELECTING, *_UNPLACED, Reason.IDEMPOTENCY_CONFLICT),
+    | refusing(*SELECTING, *_UNPLACED, Reason.REQUIREMENTS_UNMET, Reason.IDEMPOTENCY_CONFLICT),
 )
 async def post_session(
     request: Request,

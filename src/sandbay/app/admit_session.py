@@ -4,7 +4,7 @@ The frozen release, the Session, its reservation, the idempotency key and the au
 A lost race (slot, generation, idempotency key) is decided again on a fresh view.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,6 +20,7 @@ from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
+from sandbay.domain.requirement import Required, Requirement
 from sandbay.domain.session import Session, SessionState
 from sandbay.flow.freeze import freeze
 from sandbay.flow.place import place
@@ -39,6 +40,7 @@ class Asked:
 
     runtime_image_id: str | None = None
     platform: str | None = None
+    requires: Sequence[Requirement] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     resources: SandboxSize = NOTHING_ASKED
@@ -103,7 +105,8 @@ def _replay(core: Core, project: ProjectId, key: str | None, body_hash: str) -> 
 
 def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
     project = _project(actor)
-    selection = select(core, project, asked.runtime_image_id, asked.platform)
+    required = [Required(it) for it in asked.requires]
+    selection = select(core, project, asked.runtime_image_id, asked.platform, required)
     frozen = _frozen(selection)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
@@ -152,6 +155,7 @@ def _frozen(selection: Selection) -> FrozenRelease:
         decided_by=outcome.decided_by,
         trail=outcome.trail,
         generation=selection.deployment.generation,
+        tools=outcome.tools,
     )
 
 

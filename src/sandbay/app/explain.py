@@ -1,5 +1,6 @@
 """What admission would do with a Session, and why, without doing it. Placement is a separate section."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sandbay.app.core import Actor, Core
@@ -11,6 +12,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import SessionId
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
+from sandbay.domain.requirement import Required, Requirement
 from sandbay.flow.freeze import freeze
 from sandbay.flow.place import place
 from sandbay.flow.resolve import Rejected
@@ -24,11 +26,13 @@ class Explanation:
     placement: Placed | Unplaced | None
 
 
-def explain(core: Core, actor: Actor, reference: str | None, platform: str | None) -> Explanation:
+def explain(
+    core: Core, actor: Actor, reference: str | None, platform: str | None, requires: Sequence[Requirement] = ()
+) -> Explanation:
     """The same load and the same decisions as `admit_session`."""
     if actor.project is None:
         raise RefusedError(Reason.FORBIDDEN, "a Session belongs to a project; use a project key")
-    selection = select(core, actor.project, reference, platform)
+    selection = select(core, actor.project, reference, platform, [Required(it) for it in requires])
     chosen = selection.outcome
     if isinstance(chosen, Rejected):
         return Explanation(selection, None)
@@ -40,6 +44,7 @@ def explain(core: Core, actor: Actor, reference: str | None, platform: str | Non
         decided_by=chosen.decided_by,
         trail=chosen.trail,
         generation=selection.deployment.generation,
+        tools=chosen.tools,
     )
     able = enforcing(core, selection.deployment, frozen, Network.DISABLED)
     return Explanation(selection, place(frozen, NOTHING_ASKED, able.pools, able.fleet, SessionId("")))

@@ -14,6 +14,7 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import DEFAULT, ImageReference, OfDefault, OfImage, OfRelease, parse_image
+from sandbay.domain.requirement import Required
 from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.resolve import Rejected, Selected, resolve
 from sandbay.ports.store import CatalogOf, ProjectOf, TheDeployment
@@ -27,12 +28,18 @@ class Selection:
     deployment: Deployment
 
 
-def select(core: Core, project: ProjectId, reference: str | None, platform: str | None) -> Selection:
+def select(
+    core: Core,
+    project: ProjectId,
+    reference: str | None,
+    platform: str | None,
+    required: Iterable[Required] = (),
+) -> Selection:
     """Resolve a hypothetical or real Session of this project."""
     asked = core.store.read(ProjectOf(project))
     if asked is None:
         raise RefusedError(Reason.NOT_FOUND, f"there is no project {project}")
-    return _resolve(core, _sayings(asked, reference), platform)
+    return _resolve(core, _sayings(asked, reference), platform, required)
 
 
 def select_for_project(core: Core, project: Project, reference: str) -> Selection:
@@ -56,12 +63,14 @@ def _sayings(project: Project, reference: str | None) -> tuple[Saying, ...]:
     )
 
 
-def _resolve(core: Core, sayings: Iterable[Saying], platform: str | None) -> Selection:
+def _resolve(
+    core: Core, sayings: Iterable[Saying], platform: str | None, required: Iterable[Required] = ()
+) -> Selection:
     deployment = current_deployment(core)
     default = DEFAULT if deployment.default_image is not None else None
     said = (*sayings, Saying(Level.DEPLOYMENT, None, default))
     catalog = core.store.read(_catalog_of(said, deployment))
-    outcome = resolve(said, _platform(platform, deployment), Policy(), catalog, deployment)
+    outcome = resolve(said, _platform(platform, deployment), Policy(), catalog, deployment, required)
     return Selection(outcome, deployment)
 
 

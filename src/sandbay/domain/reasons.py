@@ -59,6 +59,7 @@ class Reason(StrEnum):
     RELEASE_REJECTED = "release_rejected"
     NO_DEFAULT_IMAGE = "no_default_image"
     IMAGE_UNSUPPORTED = "image_unsupported"
+    REQUIREMENTS_UNMET = "requirements_unmet"
     RELEASE_INCOMPLETE = "release_incomplete"
 
     IMAGE_NOT_READY = "image_not_ready"
@@ -155,6 +156,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.RELEASE_REJECTED: About(_G.CHOOSING, "The release's verified bytes are at fault.", _A),
     Reason.NO_DEFAULT_IMAGE: About(_G.CHOOSING, "Nothing names an image and the deployment has no default.", _A),
     Reason.IMAGE_UNSUPPORTED: About(_G.CHOOSING, "No pool of the deployment can run it.", _A),
+    Reason.REQUIREMENTS_UNMET: About(_G.CHOOSING, "The release's verified tools are not what is required.", _C),
     Reason.RELEASE_INCOMPLETE: About(_G.CHOOSING, "An artifact that the provider needs is missing.", _A),
     Reason.IMAGE_NOT_READY: About(_G.PLACEMENT, "No node holds the release yet.", _N, retry=True),
     Reason.NO_CAPACITY: About(_G.PLACEMENT, "Nodes hold the release, all of them are full.", _N, retry=True),

@@ -30,27 +30,37 @@ Database = Annotated[
     ),
 ]
 
+Blobs = Annotated[
+    str | None,
+    typer.Option(
+        "--blobs",
+        metavar="oci://HOST/PREFIX",
+        help="Keep image bytes in this registry instead of SANDBAY_HOME; also SANDBAY_BLOBS.",
+    ),
+]
+
 
 @app.command()
 def up(
     *,
     port: Port = None,
     database: Database = None,
+    blobs: Blobs = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; `sandbay down` stops it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Serve an installation on this host: Core and one node."""
-    _server(_up, port, database, detach=detach, as_json=as_json)
+    _server(_up, port, database, blobs, detach=detach, as_json=as_json)
 
 
 @app.command()
-def core(*, database: Database = None, port: Port = None, as_json: Json = False) -> None:
+def core(*, database: Database = None, blobs: Blobs = None, port: Port = None, as_json: Json = False) -> None:
     """Serve the interface without a node, beside others on one database.
 
     Nodes cannot connect from elsewhere yet: until one does, what is registered stays pending.
     """
     del as_json  # says how a refusal is told, which is not decided here
-    _server(_core, port, database)
+    _server(_core, port, database, blobs)
 
 
 @app.command()
@@ -84,11 +94,11 @@ def _server(command: Callable[..., None], *arguments: object, **options: object)
         raise CommandError(refusal.reason.value, refusal.message, details=refusal.details) from error
 
 
-def _up(port: int | None, database: str | None, *, detach: bool, as_json: bool) -> None:
+def _up(port: int | None, database: str | None, blobs: str | None, *, detach: bool, as_json: bool) -> None:
     from sandbay.entrypoints.service import running, serve, start_detached
     from sandbay.entrypoints.settings import settings
 
-    where = settings(port, database)
+    where = settings(port, database, blobs)
     if not detach:
         serve(where)
         return
@@ -100,11 +110,11 @@ def _up(port: int | None, database: str | None, *, detach: bool, as_json: bool) 
     typer.echo(f"{'Already serving' if pid == known else 'Serving'} {where.home} at {where.url} (process {pid}).")
 
 
-def _core(port: int | None, database: str | None) -> None:
+def _core(port: int | None, database: str | None, blobs: str | None) -> None:
     from sandbay.entrypoints.service import serve_core
     from sandbay.entrypoints.settings import settings
 
-    serve_core(settings(port, database))
+    serve_core(settings(port, database, blobs))
 
 
 def _down(*, keep_sessions: bool, as_json: bool) -> None:

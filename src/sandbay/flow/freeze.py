@@ -3,6 +3,7 @@
 from sandbay.domain.catalog import Image
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.release import Release, Variant
+from sandbay.domain.requirement import Tools
 from sandbay.domain.trail import DecidedBy, Trail
 
 
@@ -15,6 +16,7 @@ def freeze(
     decided_by: DecidedBy,
     trail: Trail,
     generation: int,
+    tools: Tools,
 ) -> FrozenRelease:
     """The unchangeable record. The parts are those of one `Selected`; `generation` is the deployment's."""
     return FrozenRelease(
@@ -33,4 +35,5 @@ def freeze(
         generation=generation,
         decided_by=decided_by,
         trail=trail,
+        tools=dict(tools),
     )

@@ -27,18 +27,21 @@ from sandbay.domain.reference import (
     parse_image,
 )
 from sandbay.domain.release import NOT_RUNNABLE, Release, ReleaseState, Variant
+from sandbay.domain.requirement import UNKNOWN, Required, Tools, Unmet, unmet
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
 
 _IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
+_REQUIRED_IN = {Level.SESSION: "requires", Level.TEMPLATE: "template"}
 
 
 @dataclass(frozen=True)
 class Selected:
-    """Exactly one variant, who decided, and how."""
+    """Exactly one variant with its verified tools, who decided, and how."""
 
     entry: ImageEntry
     release: Release
     variant: Variant
+    tools: Tools
     reference: str
     decided_by: DecidedBy
     trail: Trail
@@ -62,21 +65,30 @@ class _Candidate:
 
 
 def resolve(
-    sayings: Iterable[Saying], platform: Platform, policy: Policy, catalog: CatalogView, deployment: Deployment
+    sayings: Iterable[Saying],
+    platform: Platform,
+    policy: Policy,
+    catalog: CatalogView,
+    deployment: Deployment,
+    required: Iterable[Required] = (),
 ) -> Selected | Rejected:
-    """Take the strongest level's word and follow it down the whole chain. A level may speak more than once."""
+    """Take the strongest level's word and follow it down the whole chain. A level may speak more than once.
+
+    What the request, the Template and its skills require is held against what was found, wherever the word came from.
+    """
     ordered = sorted(sayings, key=lambda s: policy.precedence.index(s.level))
     chosen = next((s for s in ordered if s.reference is not None), None)
     if chosen is None or chosen.reference is None:
         silent = tuple(Step(s.level, Outcome.SILENT, s.subject) for s in ordered)
         return Rejected(Refusal(Reason.NO_DEFAULT_IMAGE, "nothing names an image and there is no default"), silent)
     found = _follow(chosen.reference, platform, catalog, deployment)
-    if isinstance(found, Refusal):
-        refusal = _at(found, chosen)
-        return Rejected(refusal, _trail(ordered, chosen, Outcome.REFUSED, refusal.reason))
-    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(found, chosen)
+    checked = _at(found, chosen) if isinstance(found, Refusal) else _sufficient(found, chosen, required)
+    if isinstance(checked, Refusal):
+        return Rejected(checked, _trail(ordered, chosen, Outcome.REFUSED, checked.reason))
+    entry, held, variant = checked.entry, checked.held, checked.variant
+    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(checked, chosen)
     decided = DecidedBy(chosen.level, chosen.subject)
-    return Selected(found.entry, found.held.release, found.variant, chosen.reference, decided, trail)
+    return Selected(entry, held.release, variant, held.tools(variant), chosen.reference, decided, trail)
 
 
 def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reason | None) -> Trail:
@@ -98,6 +110,37 @@ def _at(refusal: Refusal, chosen: Saying) -> Refusal:
     if chosen.level is not Level.SESSION:
         facts |= {"level": chosen.level.value, "subject": chosen.subject}
     return Refusal(refusal.reason, refusal.message, param, facts)
+
+
+def _sufficient(found: _Candidate, chosen: Saying, required: Iterable[Required]) -> _Candidate | Refusal:
+    """The last check: every tool that is required is verified, in a version that will do.
+
+    At fault is the first field that requires too much, not the word that chose the image.
+    """
+    missing = unmet(required, found.held.tools(found.variant))
+    if not missing:
+        return found
+    first, told = missing[0], _told(missing[0])
+    name = f"{found.entry.image.name}:{found.held.release.number}"
+    message = f"{first.required.requirement} is required and {name} has {_has_of(first)}"
+    facts = {**told, "release": name, "unmet": [_told(it) for it in missing]}
+    at = _at(Refusal(Reason.REQUIREMENTS_UNMET, message, None, facts), chosen)
+    return Refusal(at.reason, at.message, _REQUIRED_IN[first.required.level], at.details)
+
+
+def _told(it: Unmet) -> dict[str, object]:
+    requirement = it.required.requirement
+    told: dict[str, object] = {"tool": requirement.tool, "wanted": requirement.wanted, "found": it.found}
+    if it.required.level is not Level.SESSION:
+        told |= {"template": it.required.subject}
+    return {**told, "field": it.required.field}
+
+
+def _has_of(it: Unmet) -> str:
+    if it.found == UNKNOWN:
+        return "no verified tools"
+    tool = it.required.requirement.tool
+    return f"no verified {tool}" if it.found is None else f"{tool} {it.found}"
 
 
 def _warnings(found: _Candidate, chosen: Saying) -> Trail:

@@ -4,10 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import In, Out, Reference, RefusalOut, refusal_of
+from sandbay.api.wire.base import In, Out, Reference, RefusalOut, Requires, refusal_of, requirements_of
 from sandbay.api.wire.sessions import FrozenImageOut, StepOut, decided_by_out, trail_out
 from sandbay.app.explain import Explanation
 from sandbay.domain.placement import Placed, Unplaced
+from sandbay.domain.requirement import Requirement
 from sandbay.flow.resolve import Selected
 
 
@@ -18,6 +19,13 @@ class ExplainIn(In):
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
         default=None, description="os/architecture[/variant]; the deployment's default when omitted."
     )
+    requires: Requires = Field(
+        default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
+    )
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """As the use case takes them."""
+        return requirements_of(self.requires)
 
 
 class PlacementOut(Out):
@@ -47,6 +55,7 @@ def _resolved(chosen: Selected) -> FrozenImageOut:
         digest=chosen.variant.digest,
         index_digest=chosen.variant.index_digest,
         platform=str(chosen.variant.platform),
+        tools=dict(chosen.tools),
         decided_by=decided_by_out(chosen.decided_by),
     )
 

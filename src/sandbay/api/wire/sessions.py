@@ -5,7 +5,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import Env, Failure, In, Labels, Listing, Out, Reference, failure_of
+from sandbay.api.wire.base import (
+    Env,
+    Failure,
+    In,
+    Labels,
+    Listing,
+    Out,
+    Reference,
+    Requires,
+    failure_of,
+    requirements_of,
+)
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
@@ -42,6 +53,9 @@ class SessionIn(In):
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
         default=None, description="os/architecture[/variant]; the deployment's default when omitted."
     )
+    requires: Requires = Field(
+        default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
+    )
     env: Env = Field(default={}, description="Variables of every command, over those of the image.")
     resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
     network: Annotated[Network, Field(strict=False)] = Field(
@@ -57,6 +71,7 @@ class SessionIn(In):
         return Asked(
             runtime_image_id=self.runtime_image_id,
             platform=self.platform,
+            requires=requirements_of(self.requires),
             env=dict(self.env),
             metadata=dict(self.metadata),
             resources=self.resources.size(),
@@ -83,6 +98,7 @@ class FrozenImageOut(Out):
     digest: str | None = Field(description="The manifest's digest.")
     index_digest: str | None = Field(description="The digest of the index that named it.")
     platform: str = Field(description="os/architecture[/variant].")
+    tools: dict[str, str] = Field(description="Its verified tools: name → version; empty when none was verified.")
     decided_by: DecidedByOut = Field(description="Whose word chose it.")
 
 
@@ -182,6 +198,7 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
         digest=frozen.digest,
         index_digest=frozen.index_digest,
         platform=str(frozen.platform),
+        tools=dict(frozen.tools),
         decided_by=decided_by_out(frozen.decided_by),
     )
 

@@ -127,7 +127,8 @@ def _network(host: Host) -> Finding:
     servers = ", ".join(host.network.nameservers())
     names = f"ask {servers} for names" if servers else f"know no names: {_NO_NAMES}"
     allowed = "".join(f", {each} allowed" for each in host.network.reach.allowed)
-    return Finding("network", ok=True, says=f"sandboxes can have a network (mode enabled) and {names}{allowed}")
+    says = f"sandboxes can have a network (mode enabled) and {names}{allowed}"
+    return Finding("network", ok=True, says=says, fatal=False)
 
 
 def _exit_code(argv: Sequence[str]) -> int | None:
