@@ -8,8 +8,6 @@ from sandbay.entrypoints.settings import settings
 from sandbay.ports.provider import Reach
 
 PLACE = "oci://reg.example:5000/a/house"
-
-
 ALLOW, NAMES = "SANDBAY_NETWORK_ALLOW", "SANDBAY_NAMESERVERS"
 
 

@@ -14,8 +14,9 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.flow.enforce import Enforcing, enforce
-from tests.flow.test_place import AMD, FROZEN
+from tests.flow.test_place import FROZEN
 
+AMD = FROZEN.platform
 D, E, R = Network.DISABLED, Network.ENABLED, Network.RESTRICTED
 MAIN = Pool("main", "p", AMD)
 OTHER = Pool("other", "q", AMD)

@@ -39,7 +39,7 @@ def enforce(
         offered = sorted({mode.value for pool in fits for offer in offers[pool.name] for mode in offer})
         modes = " and ".join(sorted(mode.value for mode in wanted))
         facts = {"network": sorted(wanted), "offered": offered}
-        message = f"no pool that can run it enforces network {modes}; `sandbay doctor` says what a host lacks"
+        message = f"no pool that can run it enforces network {modes}, only {', '.join(offered)}"
         return Refusal(Reason.NETWORK_UNSUPPORTED, message, "network", facts)
     return Enforcing(able, [view for view in fleet if wanted <= view.node.networks])
 
