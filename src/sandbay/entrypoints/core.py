@@ -16,6 +16,7 @@ from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.database import open_store
 from sandbay.adapters.uploads.folder import FolderUploads
 from sandbay.adapters.vault.key_file import KeyFileVault
+from sandbay.api import exec_socket
 from sandbay.api.server import create_app
 from sandbay.app.core import Core
 from sandbay.app.installation import ensure_installation
@@ -81,6 +82,7 @@ class CoreProcess:
         config = uvicorn.Config(
             create_app(self.core),
             loop="asyncio",
+            **exec_socket.SERVED,
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=5,
