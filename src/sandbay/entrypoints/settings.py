@@ -39,6 +39,8 @@ class Settings:
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
+    build_cache: Path | None = None
+    """Where what was built is kept for other installations on this host; None: nowhere."""
     blobs: OciReference | None = None
     """The repository that holds the image bytes; None means a folder in `home`."""
     blobs_login: Credentials | None = None
@@ -91,6 +93,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     Lists, with commas: `SANDBAY_PLAIN_REGISTRIES`, the registries that are spoken to without TLS, none by itself;
     `SANDBAY_NETWORK_ALLOW`, addresses and networks that sandboxes may reach although they are the host's or private;
     `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
+    `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
     Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address.
     """
@@ -104,6 +107,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         port or DEFAULT_PORT,
         plain_registries=_listed("SANDBAY_PLAIN_REGISTRIES"),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+        build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
