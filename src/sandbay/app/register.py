@@ -6,6 +6,7 @@ written with it; the first proof makes it active (`app.nodes`). Identical conten
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
@@ -15,14 +16,14 @@ from sandbay.app.select import current_deployment
 from sandbay.app.uploads import open_source
 from sandbay.domain.catalog import ImageEntry, ImageState, ReleaseEntry
 from sandbay.domain.errors import Refusal, RefusedError
-from sandbay.domain.ids import ReleaseId
+from sandbay.domain.ids import PublishId, ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, is_channel_name
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.flow.identify import identify, undeclared
 from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
-from sandbay.ports.image_source import Wanted
+from sandbay.ports.image_source import ImageSource, Wanted
 from sandbay.ports.store import Nodes
 
 _TRIES = 10
@@ -44,6 +45,17 @@ class FromRegistry:
 
 
 @dataclass(frozen=True)
+class FromBuild:
+    """What a publish has built, as long as the builder keeps it."""
+
+    built: ImageSource
+    publish: PublishId
+
+
+Source = FromUpload | FromRegistry | FromBuild
+
+
+@dataclass(frozen=True)
 class Runtime:
     """The flat form of an identity: where it was built from, and artifacts under their fixed names."""
 
@@ -58,7 +70,7 @@ class Registration:
     `artifacts` and `runtime` state what is known of it; without a source they are all that there is.
     """
 
-    source: FromUpload | FromRegistry | None
+    source: Source | None
     source_commit: str | None = None
     platforms: Sequence[Platform] | None = None
     providers: Sequence[str] | None = None
@@ -112,13 +124,18 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
 
 def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
     """What the bytes tell; without a source variants of which nothing is known yet."""
-    source, platforms = asked.source, tuple(asked.platforms or _pool_platforms(core))
-    if source is None:
-        return tuple(Variant(p, {}, ()) for p in asked.platforms or [current_deployment(core).default_platform])
-    if isinstance(source, FromUpload):
-        opened, wanted = open_source(core, source.upload), Wanted(platforms, source.tag)
-    else:
-        opened, wanted = open_registry(core, source.reference), Wanted(platforms)
+    platforms = tuple(asked.platforms or _pool_platforms(core))
+    match asked.source:
+        case None:
+            return tuple(Variant(p, {}, ()) for p in asked.platforms or [current_deployment(core).default_platform])
+        case FromUpload(upload, tag):
+            opened, wanted = open_source(core, upload), Wanted(platforms, tag)
+        case FromRegistry(reference):
+            opened, wanted = open_registry(core, reference), Wanted(platforms)
+        case FromBuild(built, _):
+            opened, wanted = built, Wanted(platforms)
+        case _:
+            assert_never(asked.source)
     return opened.read(wanted, core.blobs, lambda *_: None)
 
 
@@ -170,6 +187,8 @@ def _append(
     facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
     if isinstance(asked.source, FromRegistry):
         facts |= _origin(asked.source.reference, variants[0])
+    if isinstance(asked.source, FromBuild):
+        facts["publish"] = asked.source.publish
     changes: list[Change] = [
         AddRelease(release, core.clock.now(), core.settings.releases_per_image, asked.promote),
         *proof_wishes(core, variants),
