@@ -5,17 +5,17 @@ A lost race (slot, generation, idempotency key) is decided again on a fresh view
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
-from sandbay.app.place_session import able_pools, reserved, send_start, unplaced, waiting_for, wish_for
+from sandbay.app.place_session import enforcing, reserved, send_start, unplaced, waiting_for, wish_for
 from sandbay.app.select import Wish, select
-from sandbay.app.templates import at_template, find_template
+from sandbay.app.templates import find_template, overtaxed
 from sandbay.domain.canonical import canonical, plain, sha256
 from sandbay.domain.declaration import Network
-from sandbay.domain.deployment import NOTHING_ASKED, Deployment, Pool, SandboxSize
+from sandbay.domain.deployment import NOTHING_ASKED, Deployment, SandboxSize
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
@@ -25,11 +25,12 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.requirement import Requirement
 from sandbay.domain.session import Session, SessionState
 from sandbay.domain.template import FrozenTemplate, Preparation, Template
+from sandbay.flow.enforce import Enforcing
 from sandbay.flow.freeze import freeze_template
 from sandbay.flow.place import place
 from sandbay.ports.changes import AdmitSession, Change, Conflict, ConflictKind, Reserve
 from sandbay.ports.records import SessionRecord
-from sandbay.ports.store import CreatedWith, Fleet, SessionOf
+from sandbay.ports.store import CreatedWith, SessionOf
 
 _TRIES = 5
 MAX_WAIT = 1_800
@@ -127,8 +128,8 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
     wanted = _wanted(core, project, asked)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
-    fleet = core.store.read(Fleet(wanted.frozen.content_key, now))
-    outcome = place(wanted.frozen, asked.resources, _able(core, wanted, asked), fleet, session_id)
+    able = _able(core, wanted, asked)
+    outcome = place(wanted.frozen, asked.resources, able.pools, able.fleet, session_id)
     if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
         core.store.apply(*wish_for(core, wanted.frozen, outcome))
         core.changed.set()
@@ -173,16 +174,13 @@ def _kept(template: Template | None, asked: Asked) -> FrozenTemplate:
     return kept
 
 
-def _able(core: Core, wanted: _Wanted, asked: Asked) -> Sequence[Pool]:
-    """The pools that enforce both networks. Whose word asks for too much is said: the request's, or the Template's."""
+def _able(core: Core, wanted: _Wanted, asked: Asked) -> Enforcing:
+    """The pools and nodes that enforce both networks."""
     kept = wanted.kept
-    networks = {"network": kept.network, "setup_network": kept.setup_network}
     try:
-        return able_pools(core, wanted.deployment, wanted.frozen, networks)
+        return enforcing(core, wanted.deployment, wanted.frozen, kept.network, kept.setup_network)
     except RefusedError as error:
-        own = error.refusal.details["field"] == "network" and asked.network is not None
-        refusal = at_template(error.refusal) if kept.template and not own else replace(error.refusal, param="network")
-        raise RefusedError.of(refusal) from error
+        raise RefusedError.of(overtaxed(error.refusal, kept, own_network=asked.network is not None)) from error
 
 
 def _apply(

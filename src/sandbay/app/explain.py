@@ -3,19 +3,18 @@
 from dataclasses import dataclass, replace
 
 from sandbay.app.core import Actor, Core
-from sandbay.app.place_session import able_pools
+from sandbay.app.place_session import enforcing
 from sandbay.app.select import Selection, Wish, select
-from sandbay.app.templates import at_template, find_template
+from sandbay.app.templates import find_template, overtaxed
 from sandbay.domain.deployment import NOTHING_ASKED
-from sandbay.domain.errors import Refusal, RefusedError
+from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import SessionId
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
-from sandbay.domain.template import Preparation, Template
+from sandbay.domain.template import Preparation
 from sandbay.flow.freeze import freeze_template
 from sandbay.flow.place import place
 from sandbay.flow.resolve import Rejected
-from sandbay.ports.store import Fleet
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,8 @@ def explain(core: Core, actor: Actor, wish: Wish, template_name: str | None = No
         return Explanation(selection, None)
     frozen = selection.frozen()
     kept = freeze_template(template, Preparation())
-    networks = {"network": kept.network, "setup_network": kept.setup_network}
     try:
-        pools = able_pools(core, selection.deployment, frozen, networks)
+        able = enforcing(core, selection.deployment, frozen, kept.network, kept.setup_network)
     except RefusedError as error:
-        return Explanation(replace(selection, outcome=Rejected(_blamed(error.refusal, template), chosen.trail)), None)
-    fleet = core.store.read(Fleet(frozen.content_key, core.clock.now()))
-    return Explanation(selection, place(frozen, NOTHING_ASKED, pools, fleet, SessionId("")))
-
-
-def _blamed(refusal: Refusal, template: Template | None) -> Refusal:
-    return refusal if template is None else at_template(refusal)
+        return Explanation(replace(selection, outcome=Rejected(overtaxed(error.refusal, kept), chosen.trail)), None)
+    return Explanation(selection, place(frozen, NOTHING_ASKED, able.pools, able.fleet, SessionId("")))

@@ -7,13 +7,13 @@ from typing import Any
 from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
-from sandbay.app.place_session import able_pools
+from sandbay.app.place_session import enforcing
 from sandbay.app.select import Selection, Wish, select, select_each
 from sandbay.domain.canonical import sha256
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import ProjectId, TemplateId
 from sandbay.domain.reasons import Reason
-from sandbay.domain.template import Preparation, Template, preparation_fault
+from sandbay.domain.template import FrozenTemplate, Preparation, Template, preparation_fault
 from sandbay.domain.trail import Policy
 from sandbay.flow.freeze import freeze_template
 from sandbay.flow.resolve import Rejected
@@ -150,20 +150,27 @@ def _check_networks(core: Core, template: Template, selection: Selection, said: 
     if not selection.deployment.pools:
         return
     kept = freeze_template(template, Preparation())
-    networks = {"network": kept.network, "setup_network": kept.setup_network}
     try:
-        able_pools(core, selection.deployment, selection.frozen(), networks)
+        enforcing(core, selection.deployment, selection.frozen(), kept.network, kept.setup_network)
     except RefusedError as error:
-        refusal = error.refusal
+        refusal = overtaxed(error.refusal, kept)
         # Packages want a network for the setup, whether or not anybody has said so.
         fields_at_fault = (refusal.details["field"], "packages")
         param = next((str(field) for field in fields_at_fault if field in said), None)
         raise RefusedError(refusal.reason, refusal.message, param=param, details=refusal.details) from error
 
 
-def at_template(refusal: Refusal) -> Refusal:
-    """The refusal of a Session whose Template, at `details.field`, is at fault."""
-    return replace(refusal, param="template")
+def overtaxed(refusal: Refusal, kept: FrozenTemplate, *, own_network: bool = False) -> Refusal:
+    """`network_unsupported`, pointing at whose word asks for too much: the request's own, or the Template's.
+
+    `details.field` says which of the two networks it is.
+    """
+    offered = refusal.details.get("offered")
+    too_much = isinstance(offered, list) and kept.network not in offered
+    field = "network" if too_much else "setup_network"
+    of_request = kept.template is None or (field == "network" and own_network)
+    param = "network" if of_request else "template"
+    return replace(refusal, param=param, details={**refusal.details, "field": field})
 
 
 def _facts(template: Template, before: Template | None) -> Mapping[str, object]:
