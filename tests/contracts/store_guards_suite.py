@@ -15,11 +15,13 @@ from sqlalchemy import JSON, Boolean, Column, DateTime, Integer, Table, create_e
 from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import frozen_columns
 from sandbay.domain.allocation import AllocationState
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, PublishId, UploadId
+from sandbay.domain.publish import Publish, PublishOrder
 from sandbay.domain.registry import RegistrySecret
 from sandbay.ports.changes import (
     AddAudit,
     AddKey,
+    AddPublish,
     AddTemplate,
     AddUpload,
     AddWish,
@@ -66,6 +68,7 @@ FROZEN = {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
         *("network", "resources", "env", "template", "template_digest", "setup_network"),
     },
+    "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
 FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"}
@@ -121,6 +124,8 @@ def fill(store: Store) -> None:
     store.apply(admitted, reserved(), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10))
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
+    order = PublishOrder(UploadId("upl_u"), "web")
+    store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
 
 
