@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sandbay.adapters.blobs.folder import FolderBlobs
@@ -32,7 +33,7 @@ def _provider(settings: Settings) -> Sequence[Finding]:
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=base) as folder:
         home = Path(folder)
         home.chmod(0o711)
-        scratch = Settings(home / "home", home / "run", settings.port, settings.provider)
+        scratch = replace(settings, home=home / "home", run=home / "run")
         provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
         try:
             return provider.check()
