@@ -44,6 +44,7 @@ _CHECKS = [
     Check("hosts", hosts.problems),
     Check("sizes", sizes.problems),
     *([Check("openapi", _program(PYTHON, _OPENAPI, "--check"))] if _OPENAPI.exists() else []),
+    Check("sdk", _program(PYTHON, "-m", "tools.sdk", "--check")),
 ]
 
 

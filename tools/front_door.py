@@ -59,6 +59,11 @@ def _openapi(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, ROOT / "tools" / "openapi.py", *rest])
 
 
+def _sdk(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.sdk", *rest])
+
+
 def _mutants(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
     return run([PYTHON, "-m", "tools.mutants", *rest])
@@ -71,10 +76,11 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "check": _check,
     "lock": _lock,
     "openapi": _openapi,
+    "sdk": _sdk,
     "mutants": _mutants,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "openapi", "mutants")
+_PASS_ON = ("quickstart", "test", "openapi", "sdk", "mutants")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")
     lock.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
     commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)", add_help=False)
+    twin = "make the synchronous client from the asynchronous source (--check: only compare)"
+    commands.add_parser("sdk", help=twin, add_help=False)
     mutants = "plant faults in the decisions and see whether the tests notice; takes minutes"
     commands.add_parser("mutants", help=mutants, add_help=False)
     return parser

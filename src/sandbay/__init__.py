@@ -1,12 +1,17 @@
 """Sandboxes for agents from many named, pinned images in one installation.
 
-`from sandbay import Client, Sandbox` gives the SDK. The names are looked up when they are asked for, so
-that a server or a node never loads the SDK. Nothing inside this package imports from here.
+`from sandbay import Client, Sandbox` gives the SDK, `AsyncClient` and `AsyncSandbox` its asynchronous form. The names
+are looked up when they are asked for, so that a server or a node never loads the SDK. Nothing inside this package
+imports from here.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
-__all__ = ["AdminClient", "Client", "Sandbox"]
+if TYPE_CHECKING:
+    from sandbay.sdk import AdminClient, AsyncAdminClient, AsyncClient, AsyncSandbox, Client, Sandbox
+
+__all__ = ["AdminClient", "AsyncAdminClient", "AsyncClient", "AsyncSandbox", "Client", "Sandbox"]
 
 
 def __getattr__(name: str) -> object:

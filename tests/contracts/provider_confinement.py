@@ -108,6 +108,25 @@ class ConfinementSuite:
         assert "sleep 4312" not in seen
         assert len(seen) <= 4  # a header, the init, ps, and room for a helper
 
+    def test_an_enabled_network_reaches_neither_host_nor_neighbour(self, harness: ProviderHarness) -> None:
+        needs(harness, Offer.SHELL)
+        if Network.ENABLED not in harness.provider.declaration.networks:
+            pytest.skip("this machine cannot give sandboxes a network")
+        one, two = (start(harness, harness.variants.web, network=Network.ENABLED) for _ in range(2))
+        interfaces = [line.split(":")[0].strip() for line in one.run("cat", "/proc/net/dev").lines[2:]]
+        assert set(interfaces) > {"lo"}
+        assert one.sh("nc -ll -p 7179 -e echo here >/dev/null 2>&1 & sleep 0.3").code == 0
+        own = one.sh("tail -n 1 /etc/hosts").lines[0].split()[0]
+        assert one.run("nc", "-w", "2", own, "7179").stdout == b"here\n"
+        assert two.run("nc", "-w", "2", own, "7179").stdout == b""
+        gateway = two.sh("ip route show default").lines[0].split()[2]
+        with socket.create_server(("", 0)) as server:
+            port = str(server.getsockname()[1])
+            assert two.run("nc", "-w", "2", gateway, port, stdin=[b"hello"]).code != 0
+            server.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                server.accept()
+
     def test_a_disabled_network_reaches_nothing(self, harness: ProviderHarness) -> None:
         needs(harness, Offer.SHELL)
         sandbox = start(harness, harness.variants.web, network=Network.DISABLED)

@@ -17,9 +17,10 @@ from tests.contracts.provider_confinement import ConfinementSuite
 from tests.contracts.provider_exec import ExecSuite
 from tests.contracts.provider_files import FilesSuite
 from tests.contracts.provider_images import ImagesSuite
+from tests.contracts.provider_network import NetworkSuite
 
 
-class StateSuite(ImagesSuite, AllocationsSuite):
+class StateSuite(ImagesSuite, AllocationsSuite, NetworkSuite):
     """What a provider holds and runs, and what becomes of it."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sandbay.domain.allocation import AllocationState
+from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import AllocationId, FrozenId, NodeId, ProjectId, SessionId
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.session import SessionState, WaitingFor
@@ -20,7 +21,7 @@ from sandbay.ports.changes import (
     Unpin,
 )
 from sandbay.ports.records import Created, Page, SessionRecord
-from sandbay.ports.store import CreatedWith, OpenAllocations, SessionOf, Sessions, Store
+from sandbay.ports.store import CreatedWith, OpenAllocations, SessionEvents, SessionOf, Sessions, Store
 from tests.contracts.store_base import StoreContract
 from tests.contracts.store_things import (
     FAULT,
@@ -193,6 +194,23 @@ class SessionsSuite(StoreContract):
         made_up = replace(reserved().allocation, frozen_digest="sha256:made-up")
         refuses(store, replace(reserved(), allocation=made_up), MISSING)
         refuses(store, reserved(7), MISSING)
+
+    def test_each_state_that_a_session_comes_to_is_kept(self, store: Store) -> None:
+        it, other = SessionId("ses_2"), SessionId("ses_1")
+        waiting = session(2, state=SessionState.WAITING, waiting_for=WaitingFor.CAPACITY, wait_until=later(60))
+        begin = MoveSession(it, frozenset({SessionState.WAITING}), SessionState.STARTING, later(1))
+        store.apply(admitted(), AdmitSession(waiting, frozen()), begin)
+        store.apply(MoveSession(it, STARTING, SessionState.FAILED, later(9), FAULT))
+        refuses(store, begin, STALE, SessionState.FAILED)
+        events = (
+            SessionEvent(it, 1, waiting.created_at, SessionState.WAITING, WaitingFor.CAPACITY),
+            SessionEvent(it, 2, later(1), SessionState.STARTING),
+            SessionEvent(it, 3, later(9), SessionState.FAILED, fault=FAULT),
+        )
+        assert store.read(SessionEvents(it)) == events
+        assert store.read(SessionEvents(it, 2)) == events[2:]
+        assert store.read(SessionEvents(it, 3)) == ()
+        assert [event.state for event in store.read(SessionEvents(other))] == [SessionState.STARTING]
 
     def test_a_session_moves_from_where_it_was_seen(self, store: Store) -> None:
         waiting = session(state=SessionState.WAITING, waiting_for=WaitingFor.CAPACITY, wait_until=later(60))

@@ -12,7 +12,7 @@ from sandbay.ports.provider import Provider
 from tests.contracts.provider_harness import GENEROUS, Offer, Variants, order_for, refused, silent, start
 from tests.contracts.provider_suite import ProviderSuite
 from tests.fakes.memory_files import Entry
-from tests.fakes.memory_provider import STEPS, CrashError, MemoryProvider, World, small_system
+from tests.fakes.memory_provider import NETWORKED, STEPS, CrashError, MemoryProvider, World, small_system
 
 
 def _variant(number: int, config: ImageConfig) -> Variant:
@@ -49,10 +49,10 @@ class MemoryHarness:
             system = small_system("suite", leave_out=without)
             self.world.contents[variant.content_key] = system | script | {"etc/which": Entry(data=which)}
         self.world.damaged.add(self.variants.damaged.content_key)
-        self.provider: Provider = MemoryProvider(self.world)
+        self.provider: Provider = MemoryProvider(self.world, NETWORKED)
 
     def restart(self) -> None:
-        self.provider = MemoryProvider(self.world)
+        self.provider = MemoryProvider(self.world, NETWORKED)
 
     def trace_of(self, variant: Variant) -> object:
         return self.world.unpacked[variant.content_key]

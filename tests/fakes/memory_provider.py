@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sandbay.domain.allocation import Booted, Order, Presence
@@ -50,10 +50,11 @@ DECLARATION = Declaration(
     layer_formats=frozenset({"gzip", "zstd", "plain"}),
     max_layers=127,
     abilities=frozenset({Ability.EXEC, Ability.FILES}),
-    networks=frozenset({Network.DISABLED}),
+    networks=frozenset({Network.DISABLED}),  # tests of what has a network say so: NETWORKED
     enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
     isolation=Isolation.NAMESPACES,
 )
+NETWORKED = replace(DECLARATION, networks=frozenset({Network.DISABLED, Network.ENABLED}))
 STEPS = (
     *("prepare:fetched", "prepare:unpacked", "prepare:committed"),
     *("create:recorded", "create:started", "destroy:killed", "remove:unlisted"),
@@ -118,10 +119,14 @@ class Sandbox:
 
 @dataclass
 class World:
-    """The durable part of a node. `unpacked` counts the real work done per variant."""
+    """The durable part of a node. `unpacked` counts the real work done per variant.
+
+    `lacks`: network modes that its host cannot enforce, whatever its provider declares elsewhere.
+    """
 
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
+    lacks: frozenset[Network] = frozenset()
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
@@ -140,11 +145,14 @@ class MemoryProvider:
 
     @property
     def declaration(self) -> Declaration:
-        return self._declaration
+        return replace(self._declaration, networks=self._declaration.networks - self.world.lacks)
 
     @property
     def runtime(self) -> str:
         return "memory"
+
+    def uphold(self) -> None:
+        return
 
     def close(self) -> None:
         return
@@ -192,16 +200,23 @@ class MemoryProvider:
             variant = self.world.held.get(order.frozen.content_key)
             if variant is None:
                 raise _absent(order.frozen.content_key)
-            if order.network not in self.declaration.networks:
+            if not set(order.networks) <= self.declaration.networks:
                 raise RefusedError(Reason.NETWORK_UNSUPPORTED, "this network mode cannot be enforced", param="network")
             artifacts = {name: artifact.value for name, artifact in variant.artifacts.items()}
             booted = Booted(self.world.knobs.boots or artifacts, next(self.world.pids), "memory")
             sandbox = Sandbox(order, variant, booted, self._root_of(variant))
             self.world.sandboxes[order.allocation] = sandbox
             self.world.knobs.step("create:recorded")
+            _place_network(sandbox, order.networks[0])
             sandbox.started = True
             self.world.knobs.step("create:started")
             return booted
+
+    def set_network(self, allocation: AllocationId, mode: Network) -> None:
+        sandbox = self._running(allocation)
+        if mode not in sandbox.order.networks:
+            raise RefusedError(Reason.NETWORK_UNSUPPORTED, "its order does not name this network mode", param="network")
+        _place_network(sandbox, mode)
 
     def booted(self, allocation: AllocationId) -> Booted:
         return self._running(allocation).booted
@@ -297,6 +312,14 @@ def small_system(name: str, *, leave_out: Sequence[str] = ()) -> dict[str, Entry
     programs = {f"bin/{p}": Entry(0o755, data=MARK + p.encode()) for p in PROGRAMS if p not in leave_out}
     texts = {"etc/passwd": PASSWD, "etc/group": GROUP, "etc/image": name.encode()}
     return programs | {path: Entry(data=data) for path, data in texts.items()} | {"tmp": folder(0o1777)}
+
+
+def _place_network(sandbox: Sandbox, mode: Network) -> None:
+    """As in a real sandbox, /proc/net/dev says which interfaces there are: two lines of titles, then one for each."""
+    names = ["lo"] if mode is Network.DISABLED else ["lo", "eth0"]
+    sandbox.files.make_folder("/proc/net")
+    text = "".join(f"{line}\n" for line in ("Inter-|", " face |", *(f"{name}: 0" for name in names)))
+    _place(sandbox.files, "proc/net/dev", Entry(data=text.encode()))
 
 
 def _place(files: MemoryFiles, path: str, entry: Entry) -> None:

@@ -16,6 +16,7 @@ class PlainVariant(TypedDict):
     digest: str
     index: str | None
     providers: list[str]
+    tools: dict[str, str]
 
 
 class PlainRelease(TypedDict):
@@ -51,6 +52,14 @@ class Word(NamedTuple):
     said: str | None
 
 
+class Need(NamedTuple):
+    """A tool, least version (or any) and whose it is: `session` or `template`."""
+
+    tool: str
+    least: int | None
+    level: str = "session"
+
+
 PlainStep = tuple[str, str, str | None, str | None, str | None]
 
 
@@ -71,7 +80,9 @@ Found = dict[str, Any]
 """What is known of the word so far: `image`, `number`, `release`, `variant`."""
 
 
-def judge(world: World, words: Sequence[Word], platform: str, precedence: Sequence[str]) -> Answer:
+def judge(
+    world: World, words: Sequence[Word], platform: str, precedence: Sequence[str], needs: Sequence[Need] = ()
+) -> Answer:
     """One pass: the words in order of strength, the first one that says something is asked every question."""
     strength = [word for level in precedence for word in words if word.level == level]
     speaks = [n for n, word in enumerate(strength) if word.said is not None]
@@ -79,7 +90,7 @@ def judge(world: World, words: Sequence[Word], platform: str, precedence: Sequen
         silent: list[PlainStep] = [(w.level, "silent", w.subject, None, None) for w in strength]
         return Answer("no_default_image", None, None, None, None, None, None, silent)
     winner = strength[speaks[0]]
-    found: Found = {"text": winner.said, "platform": platform}
+    found: Found = {"text": winner.said, "platform": platform, "needs": list(needs)}
     reason = next((code for code, fails in QUESTIONS if fails(world, found)), None)
     outcomes = {speaks[0]: "refused" if reason else "chosen", **dict.fromkeys(speaks[1:], "overruled")}
     trail: list[PlainStep] = [
@@ -87,6 +98,8 @@ def judge(world: World, words: Sequence[Word], platform: str, precedence: Sequen
         for n, w in enumerate(strength)
     ]
     param = {"session": "runtime_image_id", "template": "template"}.get(winner.level) if reason else None
+    if reason == "requirements_unmet":
+        param = {"session": "requires", "template": "template"}[found["unmet"].level]
     if reason:
         return Answer(reason, None, None, None, winner.level, winner.subject, param, trail)
     if "deprecated" in (found["image"]["state"], found["release"]["state"]):
@@ -179,6 +192,15 @@ def _release_is(state: str) -> Callable[[World, Found], bool]:
     return lambda _, found: bool(found["release"]["state"] == state)
 
 
+def _needs_more(_: World, found: Found) -> bool:
+    tools = found["variant"]["tools"]
+    for need in found["needs"]:
+        if need.tool not in tools or (need.least is not None and int(tools[need.tool].split(".")[0]) < need.least):
+            found["unmet"] = need
+            return True
+    return False
+
+
 QUESTIONS: Sequence[tuple[str, Callable[[World, Found], bool]]] = (
     ("invalid_reference", _malformed),
     ("no_default_image", _no_default),
@@ -191,4 +213,5 @@ QUESTIONS: Sequence[tuple[str, Callable[[World, Found], bool]]] = (
     ("release_pending", _release_is("pending")),
     ("release_rejected", _release_is("rejected")),
     ("release_retired", _release_is("retired")),
+    ("requirements_unmet", _needs_more),
 )

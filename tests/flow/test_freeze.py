@@ -47,10 +47,11 @@ TRAIL = (
     Step(Level.DEPLOYMENT, Outcome.OVERRULED, None, "@default", Reason.IMAGE_RETIRED),
 )
 BY = DecidedBy(Level.PROJECT, "growth")
+TOOLS = {"node": "22.3.0", "git": "2.39.5"}
 
 
 def frozen(image: Image = IMAGE, variant: Variant = VARIANT, release: Release = RELEASE) -> FrozenRelease:
-    return freeze(image, release, variant, reference="web:7", decided_by=BY, trail=TRAIL, generation=12)
+    return freeze(image, release, variant, reference="web:7", decided_by=BY, trail=TRAIL, generation=12, tools=TOOLS)
 
 
 EXPECTED: dict[str, Any] = {
@@ -82,6 +83,7 @@ EXPECTED: dict[str, Any] = {
             "reason": "image_retired",
         },
     ],
+    "tools": {"node": "22.3.0", "git": "2.39.5"},
 }
 
 
@@ -140,6 +142,7 @@ CHANGES: dict[str, list[Any]] = {
     "generation": [11],
     "decided_by": [DecidedBy(Level.PROJECT), DecidedBy(Level.SESSION, "growth")],
     "trail": [(), TRAIL[:2], tuple(reversed(TRAIL)), (*TRAIL, TRAIL[0])],
+    "tools": [{}, {"node": "22.3.0"}, {**TOOLS, "git": "2.39.6"}],
 }
 
 
@@ -166,9 +169,16 @@ def test_what_may_change_later_is_not_in_it(change: dict[str, Any]) -> None:
     assert frozen(image=replace(IMAGE, **change)).document == frozen().document
 
 
+def test_what_was_frozen_before_tools_were_verified_is_still_read() -> None:
+    written = {name: value for name, value in EXPECTED.items() if name != "tools"}
+    assert rebuild(FrozenRelease, written) == replace(frozen(), tools={})
+
+
 def test_later_changes_of_what_it_was_made_from_do_not_reach_it() -> None:
-    artifacts = dict(VARIANT.artifacts)
-    it = frozen(variant=replace(VARIANT, artifacts=artifacts))
+    artifacts, tools = dict(VARIANT.artifacts), dict(TOOLS)
+    variant, trail = replace(VARIANT, artifacts=artifacts), TRAIL
+    it = freeze(IMAGE, RELEASE, variant, reference="web", decided_by=BY, trail=trail, generation=12, tools=tools)
     before = canonical(it)
     artifacts[MANIFEST_DIGEST] = Artifact(sha(9), Known.STATED)
+    tools["node"] = "1"
     assert canonical(it) == before

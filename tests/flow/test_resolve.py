@@ -12,7 +12,7 @@ import pytest
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.trail import Level, Outcome, Policy
 from sandbay.flow.resolve import Rejected, Selected, resolve
-from tests.flow.oracle import PlainImage, PlainRelease, Word, World, judge
+from tests.flow.oracle import Need, PlainImage, PlainRelease, Word, World, judge
 from tests.flow.worlds import (
     AMD,
     FAULT,
@@ -303,8 +303,87 @@ def test_a_refusal_points_at_the_request_or_at_whose_word_it_was(level: Level) -
     assert isinstance(outcome, Rejected)
     param = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}.get(level)
     standing = {} if level is Level.SESSION else {"level": level.value, "subject": "someone"}
+    if level is Level.TEMPLATE:
+        standing["field"] = "runtime_image_id"
     assert outcome.refusal.param == param
     assert outcome.refusal.details == {"reference": "wep", **standing}
+
+
+TOOLS = {"node": "18.19.0", "git": "2.39.5"}
+
+
+def equipped(**tools: str) -> World:
+    """Web has these tools, and other images have what web lacks."""
+    other = image(2, {1: release(1, amd64=variant(1, "p", node="22.0", jq="1.7"))}, stable=1)
+    web = image(3, {TARGET: release(TARGET, amd64=variant(TARGET, "p", index=None, **tools))}, stable=TARGET)
+    return {**world_of(web), "images": {"base": other, "web": web}}
+
+
+NEEDS: list[tuple[list[Need], str | None]] = [
+    ([], None),
+    ([Need("git", None)], None),
+    ([Need("node", 18), Need("git", 2)], None),
+    ([Need("node", 19)], "18.19.0"),
+    ([Need("git", 2), Need("node", 19), Need("jq", None)], "18.19.0"),
+    ([Need("jq", None), Need("node", 19)], None),
+    ([Need("broken", None)], None),
+]
+
+
+@pytest.mark.parametrize("level", ["session", "template"])
+@pytest.mark.parametrize("needs, found", NEEDS, ids=str)
+def test_what_is_required_is_held_against_the_verified_tools_of_what_was_chosen(
+    level: str, needs: list[Need], found: str | None
+) -> None:
+    words = [Word("project", "growth", "web"), Word("deployment", None, "base")]
+    asked = [need._replace(level=level) for need in needs]
+    outcome = resolve_in(equipped(**TOOLS), words, needs=asked)
+    assert as_answer(outcome) == judge(equipped(**TOOLS), words, HERE, PRECEDENCE, asked)
+    fails = [n for n in asked if n.tool not in TOOLS or int(TOOLS[n.tool].split(".")[0]) < (n.least or 0)]
+    if not fails:
+        assert isinstance(outcome, Selected)
+        assert outcome.tools == TOOLS
+        return
+    assert isinstance(outcome, Rejected)
+    refusal = outcome.refusal
+    assert (refusal.reason, refusal.param) == (
+        "requirements_unmet",
+        {"session": "requires", "template": "template"}[level],
+    )
+    where = {"field": "requires"} if level == "session" else {"field": "skills.pdf.requires", "template": "design"}
+    told = [
+        {"tool": n.tool, "wanted": "any" if n.least is None else f">={n.least}", "found": TOOLS.get(n.tool), **where}
+        for n in fails
+    ]
+    standing = {"reference": "web", "release": "web:5", "level": "project", "subject": "growth"}
+    assert refusal.details == {**standing, **told[0], "unmet": told}
+    assert told[0]["found"] == found
+    assert fails[0].tool in refusal.message
+
+
+def test_where_nothing_is_verified_what_is_found_is_unknown() -> None:
+    words = [Word("session", None, "web"), Word("deployment", None, "base")]
+    outcome = resolve_in(equipped(), words, needs=[Need("node", None), Need("git", 2, "template")])
+    assert isinstance(outcome, Rejected)
+    assert outcome.refusal.param == "requires"
+    assert [it["found"] for it in outcome.refusal.details["unmet"]] == ["unknown", "unknown"]  # type: ignore[attr-defined]
+    assert isinstance(resolve_in(equipped(), words), Selected)
+
+
+def test_each_variant_has_its_own_tools() -> None:
+    both = release(TARGET, amd64=variant(TARGET, "p", node="18.0"), arm64=variant(6, "r", node="22.0"))
+    world = world_of(image(3, {TARGET: both}, stable=TARGET))
+    words, needs = [Word("session", None, "web")], [Need("node", 20)]
+    for platform in (HERE, THERE):
+        answer = as_answer(resolve_in(world, words, platform, needs))
+        assert answer == judge(world, words, platform, PRECEDENCE, needs)
+        assert answer.reason == (None if platform == THERE else "requirements_unmet")
+
+
+def test_a_release_that_is_not_active_is_told_before_its_tools() -> None:
+    for state, reason in BAD_STATES.items():
+        world = web_with("bare name", release(TARGET, state, **VARIANTS["fits"]), "active")
+        assert as_answer(resolve_in(world, [Word("session", None, "web")], needs=[Need("jq", 9)])).reason == reason
 
 
 def test_nothing_said_is_no_fault_of_a_field() -> None:

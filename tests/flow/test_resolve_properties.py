@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sandbay.domain.reasons import Reason
 from sandbay.domain.trail import Level, Outcome
 from sandbay.flow.resolve import Rejected, Selected
-from tests.flow.oracle import PlainImage, PlainPool, PlainRelease, Word, World, judge
+from tests.flow.oracle import Need, PlainImage, PlainPool, PlainRelease, Word, World, judge
 from tests.flow.worlds import (
     HERE,
     THERE,
@@ -33,9 +34,15 @@ def _release(dice: Random, own: int) -> PlainRelease:
     platforms = dice.sample(["amd64", "arm64"], dice.randint(1, 2))
     index = dice.choice([None, 5, 6])
     variants = {
-        name: variant(dice.randint(1, 4), *dice.sample("pqr", dice.randint(1, 2)), index=index) for name in platforms
+        name: variant(dice.randint(1, 4), *dice.sample("pqr", dice.randint(1, 2)), index=index, **_tools(dice))
+        for name in platforms
     }
     return release(own, dice.choice(STATES), **variants)
+
+
+def _tools(dice: Random) -> dict[str, str]:
+    names = dice.sample(["node", "git"], dice.randint(0, 2))
+    return {name: f"{dice.randint(1, 3)}.{dice.randint(0, 9)}" for name in names}
 
 
 def _image(dice: Random, own: int) -> PlainImage:
@@ -66,16 +73,38 @@ LEVELS = st.sampled_from([level.value for level in Level])
 WORDS = st.lists(st.builds(Word, LEVELS, st.sampled_from([None, "a", "b"]), st.none() | TEXTS), max_size=6)
 ORDERS = st.permutations(list(Level)).map(tuple)
 PLATFORMS = st.sampled_from([HERE, HERE, THERE])
+NEEDS = st.lists(
+    st.builds(
+        Need,
+        st.sampled_from(["node", "git", "jq", "broken"]),
+        st.sampled_from([None, 1, 2, 3, 4]),
+        st.sampled_from(["session", "template"]),
+    ),
+    max_size=3,
+)
 QUICK = settings(max_examples=60, deadline=None)
 
 
 @QUICK
-@given(WORLDS, WORDS, PLATFORMS, ORDERS)
+@given(WORLDS, WORDS, PLATFORMS, ORDERS, NEEDS)
 def test_two_tellings_of_the_rule_agree(
-    world: World, words: list[Word], platform: str, order: tuple[Level, ...]
+    world: World, words: list[Word], platform: str, order: tuple[Level, ...], needs: list[Need]
 ) -> None:
-    answer = as_answer(asking(world, platform, order)(words))
-    assert answer == judge(world, words, platform, [level.value for level in order])
+    answer = as_answer(asking(world, platform, order, needs)(words))
+    assert answer == judge(world, words, platform, [level.value for level in order], needs)
+
+
+@QUICK
+@given(WORLDS, WORDS, PLATFORMS, NEEDS)
+def test_what_is_required_only_ever_refuses_what_would_have_been_selected(
+    world: World, words: list[Word], platform: str, needs: list[Need]
+) -> None:
+    """It chooses nothing, and hides no other refusal."""
+    without, within = resolve_in(world, words, platform), resolve_in(world, words, platform, needs)
+    if isinstance(within, Selected) or within.refusal.reason is not Reason.REQUIREMENTS_UNMET:
+        assert within == without
+    else:
+        assert isinstance(without, Selected)
 
 
 @QUICK

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sandbay.domain.catalog import CatalogView, Channel, Image, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.contract import ContractReport, ToolReport, Violation
 from sandbay.domain.deployment import Deployment, Pool, PoolAdmission
 from sandbay.domain.ids import ImageId, ReleaseId
 from sandbay.domain.platform import Platform
@@ -20,9 +21,10 @@ from sandbay.domain.release import (
     ReleaseStatus,
     Variant,
 )
+from sandbay.domain.requirement import Required, Requirement
 from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.resolve import Rejected, Selected, resolve
-from tests.flow.oracle import Answer, PlainImage, PlainRelease, PlainVariant, Word, World
+from tests.flow.oracle import Answer, Need, PlainImage, PlainRelease, PlainVariant, Word, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AMD, ARM = Platform.of("linux", "amd64"), Platform.of("linux", "arm64")
@@ -38,8 +40,10 @@ def some_id(kind: str, number: int) -> str:
     return f"{kind}_{number:020d}"
 
 
-def variant(number: int, *providers: str, index: int | None = None) -> PlainVariant:
-    return {"digest": sha(number), "index": None if index is None else sha(index), "providers": list(providers)}
+def variant(number: int, *providers: str, index: int | None = None, **tools: str) -> PlainVariant:
+    """`tools` are verified ones: name=version."""
+    digest, of_index = sha(number), None if index is None else sha(index)
+    return {"digest": digest, "index": of_index, "providers": list(providers), "tools": tools}
 
 
 def release(number: int, state: str = "active", **variants: PlainVariant) -> PlainRelease:
@@ -71,6 +75,7 @@ def _entry(name: str, it: PlainImage) -> ImageEntry:
         number: ReleaseEntry(
             Release(ReleaseId(r["id"]), own, number, tuple(_variant(p, v) for p, v in r["variants"].items())),
             ReleaseStatus(ReleaseState(r["state"]), FAULT if r["state"] == "rejected" else None),
+            {_variant(p, v).content_key: _report(v["tools"]) for p, v in r["variants"].items() if v["tools"]},
         )
         for number, r in it["releases"].items()
     }
@@ -89,6 +94,27 @@ def _variant(platform: str, it: PlainVariant) -> Variant:
         },
         providers=tuple(it["providers"]),
         index_digest=it["index"],
+    )
+
+
+def _report(tools: dict[str, str]) -> ContractReport:
+    """With these tools verified, beside one that is not."""
+    broken = ToolReport("x --version", exit=1, printed="9.9", version="9.9", violation=Violation.FAILED)
+    return ContractReport(
+        boots=True,
+        tools={"broken": broken, **{name: ToolReport(name, version=version) for name, version in tools.items()}},
+    )
+
+
+def required_of(needs: Sequence[Need]) -> tuple[Required, ...]:
+    return tuple(
+        Required(
+            Requirement(need.tool, "" if need.least is None else f">={need.least}"),
+            Level(need.level),
+            "requires" if need.level == "session" else "skills.pdf.requires",
+            None if need.level == "session" else "design",
+        )
+        for need in needs
     )
 
 
@@ -111,16 +137,20 @@ def sayings_of(words: Sequence[Word]) -> tuple[Saying, ...]:
 Ask = Callable[[Sequence[Word]], Selected | Rejected]
 
 
-def asking(world: World, platform: str = HERE, precedence: tuple[Level, ...] = tuple(Level)) -> Ask:
+def asking(
+    world: World, platform: str = HERE, precedence: tuple[Level, ...] = tuple(Level), needs: Sequence[Need] = ()
+) -> Ask:
     """`resolve` in one world, to be asked often."""
     parsed = Platform.parse(platform)
     assert parsed is not None
     catalog, deployment, policy = catalog_of(world), deployment_of(world), Policy(precedence)
-    return lambda words: resolve(sayings_of(words), parsed, policy, catalog, deployment)
+    return lambda words: resolve(sayings_of(words), parsed, policy, catalog, deployment, required_of(needs))
 
 
-def resolve_in(world: World, words: Sequence[Word], platform: str = HERE) -> Selected | Rejected:
-    return asking(world, platform)(words)
+def resolve_in(
+    world: World, words: Sequence[Word], platform: str = HERE, needs: Sequence[Need] = ()
+) -> Selected | Rejected:
+    return asking(world, platform, needs=needs)(words)
 
 
 def as_answer(outcome: Selected | Rejected) -> Answer:

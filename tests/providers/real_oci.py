@@ -17,13 +17,16 @@ from typing import Any
 
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
+from sandbay.adapters.providers.oci import network
 from sandbay.adapters.providers.oci.allocations import AllocationFolders
 from sandbay.adapters.providers.oci.freeing import Freer
 from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.provider import OciProvider, OciSettings
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.domain.allocation import Order
 from sandbay.domain.command import Command
+from sandbay.domain.declaration import Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.platform import Platform
 from sandbay.domain.release import Variant
@@ -169,9 +172,43 @@ STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Callable[.
 }
 
 
-def order(images: Images) -> Order:
+NETWORK_STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Callable[..., object]]]] = {
+    "before-attach": (SandboxNetwork, "attach", _dying_before),
+    "after-subnet": (SandboxNetwork, "_configure", _dying_after),
+    "after-rules": (SandboxNetwork, "_ensure", _dying_after),
+    "after-cni": (network, "_cni", _dying_after),
+    "after-attach": (SandboxNetwork, "attach", _dying_after),
+    "destroy-before-detach": (SandboxNetwork, "_detach", _dying_before),
+    "destroy-after-cni": (network, "_cni", _dying_after),
+    "destroy-before-remove": (SandboxNetwork, "_remove", _dying_before),
+    "destroy-within-remove": (SandboxNetwork, "_await_ports", _dying_after),
+    "destroy-before-rules": (network, "remove_rules", _dying_before),
+    "destroy-before-leases": (shutil, "rmtree", _dying_before),
+    "destroy-after-leases": (shutil, "rmtree", _dying_after),
+    "destroy-after-remove": (SandboxNetwork, "_remove", _dying_after),
+}
+"""As `STEPS`, of an allocation that has a network."""
+
+CHANGE_STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Callable[..., object]]]] = {
+    "before-release": (network, "_cni", _dying_before),
+    "after-release": (network, "_cni", _dying_after),
+    "before-files": (network, "_fill", _dying_before),
+    "after-files": (network, "_fill", _dying_after),
+    "before-end": (SandboxNetwork, "_remove", _dying_before),
+    "within-end": (SandboxNetwork, "_await_ports", _dying_after),
+    "after-end": (SandboxNetwork, "_remove", _dying_after),
+    "before-attach": (SandboxNetwork, "_attach", _dying_before),
+    "after-subnet": (SandboxNetwork, "_configure", _dying_after),
+    "after-rules": (SandboxNetwork, "_ensure", _dying_after),
+    "before-guard": (network, "_is_port", _dying_before),
+    "after-attach": (SandboxNetwork, "_attach", _dying_after),
+}
+"""Of a sandbox that loses its network and gets it again."""
+
+
+def order(images: Images, mode: Network = Network.DISABLED, setup: Network | None = None) -> Order:
     """The one order that a dying node works on."""
-    return order_for(images.plain(), allocation=ORDER)
+    return order_for(images.plain(), allocation=ORDER, network=mode, setup_network=setup)
 
 
 def live_and_die(installation: Installation, step: str) -> None:
@@ -184,13 +221,22 @@ def live_and_die(installation: Installation, step: str) -> None:
         while b"up" not in installation.run(ORDER, "cat up").stdout:
             pass
         _die()
-    owner, name, dying = STEPS[step]
-    if step.startswith("destroy"):
-        installation.provider.create(order(installation.images))
+    if step.startswith("change:"):
+        installation.provider.create(order(installation.images, Network.ENABLED, Network.DISABLED))
+        owner, name, dying = CHANGE_STEPS[step.removeprefix("change:")]
+        installation.provider.set_network(ORDER, Network.ENABLED)
+        setattr(owner, name, dying(getattr(owner, name)))
+        installation.provider.set_network(ORDER, Network.DISABLED)
+        installation.provider.set_network(ORDER, Network.ENABLED)
+    networked = step.startswith("network:")
+    owner, name, dying = NETWORK_STEPS[step.removeprefix("network:")] if networked else STEPS[step]
+    wanted = order(installation.images, Network.ENABLED if networked else Network.DISABLED)
+    if step.removeprefix("network:").startswith("destroy"):
+        installation.provider.create(wanted)
         setattr(owner, name, dying(getattr(owner, name)))
         installation.provider.destroy(ORDER)
     setattr(owner, name, dying(getattr(owner, name)))
-    installation.provider.create(order(installation.images))
+    installation.provider.create(wanted)
 
 
 if __name__ == "__main__":

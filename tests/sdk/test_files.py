@@ -10,11 +10,9 @@ import pytest
 
 from sandbay.sdk.copying import DEEPEST
 from sandbay.sdk.errors import RequestError, SandbayError, TransferError
-from sandbay.sdk.files import Files
-from sandbay.sdk.transport import Transport
 from tests.support.scripted_http import SESSION, Answer, Asked, page, refusal, scripted
 
-Connect = Callable[[str], Transport]
+Connect = Callable[[str], Any]
 BASE = f"/v1/sessions/{SESSION}/files"
 
 
@@ -56,7 +54,7 @@ def outside(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
     assert {path.name for path in tmp_path.iterdir()} == {"outside", "target"}
 
 
-def test_a_tree_comes_out_as_it_is(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_a_tree_comes_out_as_it_is(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     tree: Tree = {
         "/src": [entry("a.txt"), entry("run", mode=0o4755), entry("sub", "directory"), entry("empty", "directory")],
         "/src/a.txt": b"hello",
@@ -67,7 +65,7 @@ def test_a_tree_comes_out_as_it_is(connect: Connect, tmp_path: pathlib.Path) -> 
         "/src/empty": [],
     }
     with scripted(sandbox(tree)) as server:
-        done = Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "copy")
+        done = sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "copy")
     copy = tmp_path / "copy"
     assert (copy / "a.txt").read_bytes() == b"hello"
     assert (copy / "sub/ünï\n").read_bytes() == b""
@@ -78,10 +76,10 @@ def test_a_tree_comes_out_as_it_is(connect: Connect, tmp_path: pathlib.Path) -> 
     assert not list(copy.glob("**/.sandbay-*"))
 
 
-def test_into_a_folder_or_under_its_own_name(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_into_a_folder_or_under_its_own_name(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     tree: Tree = {"/w/f": b"x", "/w": [entry("f")], "/": [entry("f")], "//f": b"no", "/f": b"root"}
     with scripted(sandbox(tree)) as server:
-        files = Files(connect(server.url), SESSION)
+        files = sdk.Files(connect(server.url), SESSION)
         (tmp_path / "there").mkdir()
         files.copy_out("/w", tmp_path / "there")
         files.copy_out("/w/f", tmp_path / "there")
@@ -106,7 +104,7 @@ HOSTILE = ["../evil", "..", ".", "", "/etc/evil", "a/b", "../outside/secret", "a
 @pytest.mark.parametrize("kind", ["file", "directory"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_that_leads_elsewhere_is_refused(
-    connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path, name: str, kind: str
+    sdk: Any, connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path, name: str, kind: str
 ) -> None:
     class Everything(dict[str, Any]):
         def get(self, path: str, default: object = None) -> Any:
@@ -114,35 +112,35 @@ def test_a_name_that_leads_elsewhere_is_refused(
 
     with scripted(sandbox(Everything())) as server:
         with pytest.raises(RequestError) as caught:
-            Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
+            sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
         assert caught.value.code == "path_invalid"
     assert list((tmp_path / "target").rglob("*")) == [tmp_path / "target" / "src"]
 
 
 def test_a_link_in_the_target_is_replaced_never_followed(
-    connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path
+    sdk: Any, connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "target" / "src").mkdir()
     (tmp_path / "target" / "src" / "f").symlink_to(outside / "secret")
     with scripted(sandbox({"/src": [entry("f")], "/src/f": b"new"})) as server:
-        Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
+        sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
     assert not (tmp_path / "target/src/f").is_symlink()
     assert (tmp_path / "target/src/f").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("where", ["outside", "outside/secret", "nowhere"])
 def test_a_link_where_a_folder_belongs_is_refused(
-    connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path, where: str
+    sdk: Any, connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path, where: str
 ) -> None:
     (tmp_path / "target" / "src").mkdir()
     (tmp_path / "target" / "src" / "d").symlink_to(tmp_path / where)
     tree: Tree = {"/src": [entry("d", "directory")], "/src/d": [entry("secret")], "/src/d/secret": b"evil"}
     with scripted(sandbox(tree)) as server, pytest.raises(RequestError):
-        Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
+        sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
 
 
 def test_the_sandboxs_links_and_devices_are_reported_not_made(
-    connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path
+    sdk: Any, connect: Connect, outside: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     tree: Tree = {
         "/src": [entry("l", "symlink", target=str(outside)), entry("n", "other"), entry("l", "directory"), entry("f")],
@@ -151,20 +149,20 @@ def test_the_sandboxs_links_and_devices_are_reported_not_made(
         "/src/f": b"x",
     }
     with scripted(sandbox(tree)) as server:
-        done = Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
+        done = sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path / "target")
     assert [path for path, _ in done.skipped] == ["/src/l", "/src/n"]
     assert (tmp_path / "target/src/l").is_dir()
     assert (tmp_path / "target/src/l/secret").read_bytes() == b"evil"
 
 
-def test_a_file_does_not_replace_a_folder(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_a_file_does_not_replace_a_folder(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     (tmp_path / "src" / "d").mkdir(parents=True)
     with scripted(sandbox({"/src": [entry("d")], "/src/d": b"x"})) as server, pytest.raises(RequestError):
-        Files(connect(server.url), SESSION).copy_out("/src", tmp_path)
+        sdk.Files(connect(server.url), SESSION).copy_out("/src", tmp_path)
     assert [path.name for path in (tmp_path / "src").iterdir()] == ["d"]
 
 
-def test_bytes_that_break_off_leave_the_old_file(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_bytes_that_break_off_leave_the_old_file(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     (tmp_path / "f").write_text("old")
 
     def script(asked: Asked) -> Answer:
@@ -174,12 +172,12 @@ def test_bytes_that_break_off_leave_the_old_file(connect: Connect, tmp_path: pat
 
     with scripted(script) as server:
         with pytest.raises(TransferError) as caught:
-            Files(connect(server.url), SESSION).copy_out("f", tmp_path / "f")
+            sdk.Files(connect(server.url), SESSION).copy_out("f", tmp_path / "f")
         assert caught.value.code == "stream_lost"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f", "old")]
 
 
-def test_folders_without_end_are_ended(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_folders_without_end_are_ended(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     class Endless(dict[str, Any]):
         def get(self, path: str, default: object = None) -> Any:
             return [entry("d", "directory")]
@@ -188,12 +186,12 @@ def test_folders_without_end_are_ended(connect: Connect, tmp_path: pathlib.Path)
     with scripted(sandbox(Endless())) as server:
         transport = connect(server.url)
         with pytest.raises(RequestError, match=str(DEEPEST)):
-            Files(transport, SESSION).copy_out("d", tmp_path)
+            sdk.Files(transport, SESSION).copy_out("d", tmp_path)
         transport.close()
     assert open_files() <= before
 
 
-def test_a_tree_goes_in_without_what_it_links_to(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_a_tree_goes_in_without_what_it_links_to(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     (tmp_path / "secret").write_text("host secret")
     source = tmp_path / "source"
     (source / "sub").mkdir(parents=True)
@@ -205,7 +203,7 @@ def test_a_tree_goes_in_without_what_it_links_to(connect: Connect, tmp_path: pat
     (source / "folder-link").symlink_to(tmp_path)
     os.mkfifo(source / "pipe")
     with scripted(sandbox({})) as server:
-        done = Files(connect(server.url), SESSION).copy_in(source, "/w")
+        done = sdk.Files(connect(server.url), SESSION).copy_in(source, "/w")
         puts = {asked.query["path"]: asked for asked in server.asked if asked.method == "PUT"}
         folders = [asked.query["path"] for asked in server.asked if asked.path == f"{BASE}/folder"]
     assert sorted(puts) == ["/w/a", "/w/run", "/w/sub/b"]
@@ -216,14 +214,14 @@ def test_a_tree_goes_in_without_what_it_links_to(connect: Connect, tmp_path: pat
     assert done.files == 3
 
 
-def test_a_file_goes_into_a_folder_that_is_there(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_a_file_goes_into_a_folder_that_is_there(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     (tmp_path / "f").write_text("x")
     with scripted(sandbox({"/w": []})) as server:
-        Files(connect(server.url), SESSION).copy_in(tmp_path / "f", "/w")
+        sdk.Files(connect(server.url), SESSION).copy_in(tmp_path / "f", "/w")
         assert server.asked[-1].query["path"] == "/w/f"
 
 
-def test_a_file_is_sent_again_whole(connect: Connect, tmp_path: pathlib.Path) -> None:
+def test_a_file_is_sent_again_whole(sdk: Any, connect: Connect, tmp_path: pathlib.Path) -> None:
     (tmp_path / "f").write_bytes(b"y" * 1000)
     turns = iter([Answer(drop=True), Answer(204, b"")])
 
@@ -231,31 +229,31 @@ def test_a_file_is_sent_again_whole(connect: Connect, tmp_path: pathlib.Path) ->
         return next(turns) if asked.method == "PUT" else refusal(422, "path_not_found")
 
     with scripted(script) as server:
-        Files(connect(server.url), SESSION).copy_in(tmp_path / "f", "/f")
+        sdk.Files(connect(server.url), SESSION).copy_in(tmp_path / "f", "/f")
         assert [asked.body for asked in server.asked if asked.method == "PUT"] == [b"y" * 1000] * 2
 
 
-@pytest.mark.parametrize(
-    "data, body", [(b"\0\1", b"\0\1"), ("é", b"\xc3\xa9"), (iter([b"a", b"b"]), b"ab"), (b"", b"")]
-)
-def test_write_takes_bytes_text_and_pieces(connect: Connect, data: Any, body: bytes) -> None:
+@pytest.mark.parametrize("data, body", [(b"\0\1", b"\0\1"), ("é", b"\xc3\xa9"), ([b"a", b"b"], b"ab"), (b"", b"")])
+def test_write_takes_bytes_text_and_pieces(sdk: Any, connect: Connect, data: Any, body: bytes) -> None:
     with scripted(lambda asked: Answer(204, b"")) as server:
-        Files(connect(server.url), SESSION).write("a b/ü&x", data, mode=0o600)
+        sdk.Files(connect(server.url), SESSION).write(
+            "a b/ü&x", iter(data) if isinstance(data, list) else data, mode=0o600
+        )
         assert server.asked[0].what == f"PUT {BASE}/content"
         assert server.asked[0].query == {"path": "a b/ü&x", "mode": str(0o600)}
         assert server.asked[0].body == body
 
 
-def test_pieces_are_not_sent_twice(connect: Connect) -> None:
+def test_pieces_are_not_sent_twice(sdk: Any, connect: Connect) -> None:
     with scripted(lambda asked: Answer(drop=True)) as server:
         with pytest.raises(SandbayError):
-            Files(connect(server.url), SESSION).write("f", iter([b"a"]))
+            sdk.Files(connect(server.url), SESSION).write("f", iter([b"a"]))
         assert len(server.asked) == 1
 
 
-def test_the_other_calls(connect: Connect) -> None:
+def test_the_other_calls(sdk: Any, connect: Connect) -> None:
     with scripted(sandbox({"d": [entry("f", size=5)], ".": [], "f": b"12345"})) as server:
-        files = Files(connect(server.url), SESSION)
+        files = sdk.Files(connect(server.url), SESSION)
         assert [(found.name, found.size) for found in files.list("d")] == [("f", 5)]
         assert files.list() == []
         assert files.read("f") == b"12345"

@@ -3,10 +3,11 @@
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from sandbay.sdk.client import Client
+from sandbay.sdk._sync.transport import Call
 from sandbay.sdk.errors import (
     BadAnswerError,
     LostAnswerError,
@@ -14,7 +15,6 @@ from sandbay.sdk.errors import (
     UnknownReferenceError,
     UnreachableError,
 )
-from sandbay.sdk.transport import Call, Transport
 from tests.support.scripted_http import Answer, Asked, page, refusal, scripted
 
 
@@ -23,7 +23,7 @@ def drops_first(times: int, then: Answer) -> Callable[[Asked], Answer]:
     return lambda asked: Answer(drop=True) if next(left, None) is not None else then
 
 
-Connect = Callable[[str], Transport]
+Connect = Callable[[str], Any]
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,10 @@ def test_repeating_ends(connect: Connect) -> None:
         assert len(server.asked) == 4
 
 
-def test_patience_outlasts_a_server_that_is_away() -> None:
+def test_patience_outlasts_a_server_that_is_away(sdk: Any) -> None:
     now = [0.0]
-    waiting = Transport("http://127.0.0.1:1", "k", sleep=lambda s: now.__setitem__(0, now[0] + s), clock=lambda: now[0])
+    sleep = sdk.sleeper(lambda seconds: now.__setitem__(0, now[0] + seconds))
+    waiting = sdk.Transport("http://127.0.0.1:1", "k", sleep=sleep, clock=lambda: now[0])
     with contextlib.closing(waiting), pytest.raises(UnreachableError):
         waiting.send(Call("POST", "/x", patience=30.0))
     assert 30.0 <= now[0] <= 33.0
@@ -116,15 +117,15 @@ def test_a_proxy_has_no_business_on_loopback(connect: Connect, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("url", ["", "localhost:80", "ftp://h", "http://", "http://h:x", "file:///etc/passwd"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_address_that_is_none_is_refused(sdk: Any, url: str) -> None:
     with pytest.raises(NoContextError):
-        Transport(url, "k")
+        sdk.Transport(url, "k")
 
 
 @pytest.mark.parametrize("name", ["a/../../v1", "a?b=c", "a#b", "ü", "a b", "%2e%2e"])
-def test_a_name_stays_one_step_of_the_path(name: str) -> None:
+def test_a_name_stays_one_step_of_the_path(sdk: Any, name: str) -> None:
     with scripted(lambda asked: refusal(404, "not_found", "not_found_error")) as server:
-        with Client(server.url, "k") as client, pytest.raises(UnknownReferenceError):
+        with sdk.Client(server.url, "k") as client, pytest.raises(UnknownReferenceError):
             client.sessions.get(name)
         path = server.asked[0].path
         assert path.startswith("/v1/sessions/")
@@ -133,8 +134,8 @@ def test_a_name_stays_one_step_of_the_path(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-def test_a_name_that_is_a_step_elsewhere_is_never_sent(name: str) -> None:
+def test_a_name_that_is_a_step_elsewhere_is_never_sent(sdk: Any, name: str) -> None:
     with scripted(lambda asked: Answer(body={})) as server:
-        with Client(server.url, "k") as client, pytest.raises(UnknownReferenceError):
+        with sdk.Client(server.url, "k") as client, pytest.raises(UnknownReferenceError):
             client.sessions.delete(name)
         assert server.asked == []

@@ -3,8 +3,10 @@
 Only what belongs to one installation is looked at: other tests and people use the same host.
 """
 
+import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -27,9 +29,23 @@ def leftovers(installation: str, folders: Sequence[Path]) -> dict[str, list[str]
         "mounts": [point for point in _mount_points() if any(_below(point, root) for root in roots)],
         "processes": _processes(installation, roots),
         "cgroups": sorted(groups),
+        "interfaces and tables": _labelled(installation),
         "network namespaces": [p.name for p in namespaces.glob("*") if installation in p.name],
     }
     return {kind: things for kind, things in found.items() if things}
+
+
+def _labelled(installation: str) -> list[str]:
+    """Interfaces and packet rules that carry the installation's label."""
+    found = []
+    for interface in Path("/sys/class/net").iterdir():
+        with contextlib.suppress(OSError):  # it may go while we look
+            if installation in (interface / "ifalias").read_text():
+                found.append(interface.name)
+    if shutil.which("nft"):
+        rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=False).stdout
+        found += [line.strip() for line in rules.splitlines() if installation in line]
+    return found
 
 
 def real_sandboxes_or_skip() -> None:

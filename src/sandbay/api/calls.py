@@ -22,6 +22,7 @@ from sandbay.ports.records import Page
 SHORT_CALLS = 200
 WAITING_CALLS = 1_000
 COMMANDS = 1_000
+STREAMS = 1_000
 _CHUNK = 1024 * 1024
 
 T = TypeVar("T")
@@ -29,17 +30,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Threads:
-    """Separate threads for calls that wait and for commands: however many there are, short calls go on."""
+    """Separate threads for calls that wait and for commands: however many there are, short calls go on.
+
+    streams: how many live views there may be; they wait without a thread.
+    """
 
     waiting: anyio.CapacityLimiter
     commands: anyio.CapacityLimiter
+    streams: anyio.CapacityLimiter
 
 
 @asynccontextmanager
 async def threads(app: FastAPI) -> AsyncIterator[None]:
     """The application's lifespan."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = SHORT_CALLS
-    app.state.threads = Threads(anyio.CapacityLimiter(WAITING_CALLS), anyio.CapacityLimiter(COMMANDS))
+    waiting, commands, streams = (anyio.CapacityLimiter(room) for room in (WAITING_CALLS, COMMANDS, STREAMS))
+    app.state.threads = Threads(waiting, commands, streams)
     yield
 
 

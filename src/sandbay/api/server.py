@@ -14,7 +14,9 @@ from sandbay.api import (
     channels,
     deployment,
     errors,
+    events,
     exec,  # noqa: A004 - it is the resource's name
+    exec_socket,
     explain,
     files,
     health,
@@ -22,10 +24,13 @@ from sandbay.api import (
     metrics,
     nodes,
     projects,
+    publishes,
+    readiness,
     registry_secrets,
     releases,
     sessions,
     strict,
+    templates,
     uploads,
 )
 from sandbay.api.calls import threads
@@ -37,10 +42,11 @@ from sandbay.domain.reasons import Reason
 VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
-    *(channels.router, registry_secrets.router),
+    *(channels.router, registry_secrets.router, publishes.router),
+    *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
-    *(sessions.router, exec.router, files.router),
+    *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 
 

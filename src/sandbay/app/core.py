@@ -1,17 +1,20 @@
 """What every use case is handed: the ports, the settings, and who is asking."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
-from sandbay.domain.ids import NodeId, ProjectId
+from sandbay.domain.ids import NodeId, ProjectId, SessionId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey
+from sandbay.domain.setup import SETUP_SECONDS, SetupProgress
 from sandbay.ports.blobs import Blobs
+from sandbay.ports.builder import Builder, BuildLogs
 from sandbay.ports.clock import Clock
 from sandbay.ports.ids import Ids
 from sandbay.ports.node_link import NodeLink
@@ -41,8 +44,16 @@ class Settings:
 
     images: int = 1_000
     releases_per_image: int = 50
+    templates: int = 1_000
+    """Templates of one project."""
+    setup_seconds: float = SETUP_SECONDS
+    """How long all steps of a Session's initialisation may take together."""
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
+    builds: int = 2
+    """How many images are built at once."""
+    proof_wait: timedelta = timedelta(minutes=30)
+    """How long a publish waits for a node to prove its release."""
     start_wait: float = 60.0
     """How long a create call waits for the Session to run before it answers `starting`, in seconds."""
 
@@ -54,6 +65,13 @@ class Signal:
         """Start at version 0."""
         self._condition = threading.Condition()
         self._version = 0
+        self._listeners: set[Callable[[], object]] = set()
+        self.closed = False
+
+    def close(self) -> None:
+        """Tell whoever follows changes that this Core stops."""
+        self.closed = True
+        self.set()
 
     @property
     def version(self) -> int:
@@ -65,6 +83,20 @@ class Signal:
         with self._condition:
             self._version += 1
             self._condition.notify_all()
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def told(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Within the block each change calls `listener`, in whatever thread made it; it must return at once."""
+        with self._condition:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._listeners.discard(listener)
 
     def wait(self, seen: int, timeout: float) -> int:
         """Return when the version is no longer `seen`, or after `timeout` seconds."""
@@ -82,6 +114,8 @@ class Core:
     uploads: Uploads
     registries: Registries
     vault: Vault
+    builder: Builder
+    build_logs: BuildLogs
     link: NodeLink
     clock: Clock
     ids: Ids
@@ -91,3 +125,5 @@ class Core:
     metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""
+    setups: dict[SessionId, SetupProgress] = field(default_factory=dict)
+    """How far Sessions are initialised, as last reported."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
-from sandbay.app.images import find_image, find_release, stable_or
+from sandbay.app.images import find_image, find_release, list_images, stable_or
 from sandbay.app.wants import push_wants
 from sandbay.domain.catalog import ImageEntry
 from sandbay.domain.errors import RefusedError
@@ -49,10 +49,20 @@ def list_nodes(core: Core) -> Sequence[NodeView]:
 
 def holdings(core: Core, entry: ImageEntry) -> Sequence[Holding]:
     """Every node × every variant; what is not there is `absent`."""
+    return [holding for _, holding in _cells(core, [entry])]
+
+
+def matrix(core: Core) -> Sequence[tuple[ImageEntry, Holding]]:
+    """The holdings of every image."""
+    return _cells(core, list_images(core))
+
+
+def _cells(core: Core, entries: Sequence[ImageEntry]) -> list[tuple[ImageEntry, Holding]]:
     nodes = core.store.read(Nodes())
     rows = {(row.node, row.key): row for row in core.store.read(ReadinessRows())}
     return [
-        _holding(core, node, held.release.number, variant.content_key, rows)
+        (entry, _holding(core, node, held.release.number, variant.content_key, rows))
+        for entry in entries
         for held in entry.releases.values()
         for variant in held.release.variants
         for node in nodes

@@ -13,17 +13,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from sandbay.app.live import live_sessions
 from sandbay.domain.ids import NodeId
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.release import ContentKey
-from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.clock import Clock
-from sandbay.ports.records import Page, SessionRecord
-from sandbay.ports.store import Nodes, Sessions, Store
+from sandbay.ports.store import Nodes, Store
 
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0)
-_LIVE = frozenset(SessionState) - FINAL
-_PAGE = 500
 _PREPARING = frozenset({ReadinessState.PULLING, ReadinessState.VERIFYING})
 _PREPARED = frozenset({ReadinessState.READY, ReadinessState.FAILED})
 _DROPPED = frozenset({ReadinessState.ABSENT, ReadinessState.QUEUED})
@@ -113,14 +110,6 @@ class _Rows(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._gauges
-
-
-def live_sessions(store: Store) -> Iterator[SessionRecord]:
-    """Every Session that is not final, newest first."""
-    page = Page(limit=_PAGE)
-    while records := store.read(Sessions(states=_LIVE, page=page)):
-        yield from records
-        page = Page(records[-1].session.id, _PAGE)
 
 
 def _sessions(store: Store) -> Metric:

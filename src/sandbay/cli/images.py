@@ -5,18 +5,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import connect, options, render
+from sandbay.cli import connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
-from sandbay.cli.sources import one_source
+from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
-    from sandbay.sdk.catalog import Asked, Images
-    from sandbay.sdk.resources import Image, Readiness, Release
+    from sandbay.sdk.catalog import Asked
+    from sandbay.sdk.resources import Image, Release
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
+app.command()(readiness.readiness)
+app.command()(explaining.explain)
 
-Ref = Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")]
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
+Archive = Annotated[
+    str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
+]
+Registry = Annotated[str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")]
+Artifacts = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a provider knows it by; may be repeated.")
+]
 
 
 @app.command()
@@ -24,12 +32,9 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     name: Annotated[str, typer.Argument(metavar="NAME", help="The image; it is made when it is missing.")],
     *,
     from_layout: Annotated[str | None, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")] = None,
-    from_archive: Annotated[
-        str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
-    ] = None,
-    from_registry: Annotated[
-        str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")
-    ] = None,
+    from_archive: Archive = None,
+    from_registry: Registry = None,
+    artifact: Artifacts = None,
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
@@ -39,13 +44,15 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
-    source = one_source(layout=from_layout, archive=from_archive, registry=from_registry)
-    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json) as bar:
+    artifacts = named_values(artifact)
+    source = one_source(artifacts, layout=from_layout, archive=from_archive, registry=from_registry)
+    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json, phase="registering") as bar:
         asked: Asked = {
             "platforms": platform or (),
             "providers": provider or (),
             "source_commit": source_commit,
             "promote": promote,
+            "artifacts": artifacts,
         }
         release = source(admin.images, name, bar.update, asked)
         if wait:
@@ -55,7 +62,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     elif quiet:
         render.line(f"{name}:{release.number}")
     else:
-        render.line(f"{name}:{release.number}", release.state, *(variant.digest for variant in release.variants))
+        render.line(f"{name}:{release.number}", release.state, *(variant.digest or "-" for variant in release.variants))
 
 
 @app.command()
@@ -63,17 +70,12 @@ def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List the images."""
     with connect.administrator() as admin:
         found = admin.images.list()
-    if as_json:
-        render.document({"items": [image.raw for image in found]})
-    elif quiet:
-        for image in found:
-            render.line(image.name)
-    else:
-        render.table(["NAME", "STATE", "CHANNELS", "RELEASES", "DESCRIPTION"], map(_row, found))
+    head = ["NAME", "STATE", "CHANNELS", "RELEASES", "DESCRIPTION"]
+    listing.show(found, head, _row, lambda image: image.name, as_json=as_json, quiet=quiet)
 
 
 @app.command()
-def inspect(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Show an image, and the release that the reference means."""
     with connect.administrator() as admin:
         from sandbay.sdk.references import parse
@@ -109,14 +111,14 @@ def promote(
 
 @app.command()
 def evict(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Drop an image's bytes from the nodes, as far as nothing needs them."""
-    with connect.administrator() as admin:
+    with connect.administrator() as admin, Bar(reference, quiet=quiet or as_json, phase="evicting"):
         done = admin.images.evict(reference, node=node)
     if as_json:
         render.document(done.raw)
@@ -129,7 +131,7 @@ def evict(
 
 @app.command()
 def preload(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
@@ -142,7 +144,7 @@ def preload(
 
 
 @app.command()
-def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def retire(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take no new Sessions on an image, or on one release; those that live go on."""
     with connect.administrator() as admin:
         admin.images.retire(reference)
@@ -150,34 +152,19 @@ def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quie
 
 
 @app.command()
-def readiness(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One image; otherwise all.")] = None,
-    *,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Show what each node holds of an image."""
+def deprecate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Advise against an image, or against one release; it still works."""
     with connect.administrator() as admin:
-        found = _readiness(admin.images, name)
-    if as_json:
-        render.document({"items": [{"image": image, **line.raw} for image, line in found]})
-    elif quiet:
-        for image, line in found:
-            render.line(image, line.node, line.state)
-    else:
-        head = ["IMAGE", "RELEASE", "NODE", "STATE", "BYTES", "ATTEMPT", "WHY"]
-        render.table(head, (_readiness_row(image, line) for image, line in found))
+        admin.images.deprecate(reference)
+    _done({"deprecated": reference}, f"{reference} is advised against", as_json=as_json, quiet=quiet)
 
 
-def _readiness(catalog: "Images", name: str | None) -> list[tuple[str, "Readiness"]]:
-    names = [image.name for image in catalog.list()] if name is None else [name]
-    return [(image, line) for image in names for line in catalog.readiness(image)]
-
-
-def _readiness_row(image: str, line: "Readiness") -> list[object]:
-    done = f"{render.size(line.bytes_done)} of {render.size(line.bytes_total)}" if line.bytes_total else None
-    why = None if line.fault is None else f"{line.fault.message} ({line.fault.code})"
-    return [image, line.release, line.node, line.state, done, line.attempt, why]
+@app.command()
+def reactivate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Take back `deprecate` or `retire`."""
+    with connect.administrator() as admin:
+        admin.images.reactivate(reference)
+    _done({"reactivated": reference}, f"{reference} takes Sessions again", as_json=as_json, quiet=quiet)
 
 
 def _row(image: "Image") -> list[object]:
@@ -200,6 +187,8 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{'fault':<12}", f"{release.fault.message} ({release.fault.code})")
     for variant in release.variants:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
+        if variant.source is not None:
+            render.line(f"{'from':<12}", variant.source)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

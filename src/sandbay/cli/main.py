@@ -12,7 +12,20 @@ from collections.abc import Sequence
 
 import typer
 
-from sandbay.cli import deployment, failures, images, registries, sessions
+from sandbay.cli import (
+    audit,
+    deployment,
+    failures,
+    images,
+    keys,
+    login,
+    nodes,
+    pools,
+    projects,
+    publishing,
+    registries,
+    sessions,
+)
 from sandbay.cli import run as run_command
 
 app = typer.Typer(
@@ -32,8 +45,16 @@ def sandbay() -> None:
 app.command()(run_command.run)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(images.app, name="images")
+images.app.command()(publishing.publish)
+app.add_typer(publishing.app, name="publishes")
 app.add_typer(registries.app, name="registries")
 app.add_typer(deployment.app, name="deployment")
+app.add_typer(pools.app, name="pools")
+app.add_typer(nodes.app, name="nodes")
+app.add_typer(projects.app, name="projects")
+app.add_typer(keys.app, name="keys")
+app.command()(audit.audit)
+app.command()(login.login)
 
 
 def run(commands: typer.Typer = app, arguments: Sequence[str] | None = None) -> int:

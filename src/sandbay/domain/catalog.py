@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from sandbay.domain.contract import ContractReport
 from sandbay.domain.ids import ImageId, ReleaseId
-from sandbay.domain.release import Release, ReleaseStatus
+from sandbay.domain.release import ContentKey, Release, ReleaseStatus, Variant
+from sandbay.domain.requirement import Tools
 
 
 class ImageState(StrEnum):
@@ -42,10 +44,16 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseEntry:
-    """A release and where it stands."""
+    """A release, where it stands, and the newest report of each variant that was checked."""
 
     release: Release
     status: ReleaseStatus
+    reports: Mapping[ContentKey, ContractReport] = field(default_factory=dict)
+
+    def tools(self, variant: Variant) -> Tools:
+        """The variant's verified tools; none where nothing has been verified."""
+        report = self.reports.get(variant.content_key)
+        return {} if report is None else report.versions
 
 
 @dataclass(frozen=True, slots=True)

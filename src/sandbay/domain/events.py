@@ -1,4 +1,24 @@
 """Events: what happened to a resource, for those who watch it.
 
-The kinds of event, what each carries and the order that a reader may rely on live here.
+A Session's are written down with the move itself, in the same transaction, so none is missing and none comes twice.
+Their numbers rise, beginning with 1; a number may be left out, and means the same event for ever.
 """
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sandbay.domain.ids import SessionId
+from sandbay.domain.release import Fault
+from sandbay.domain.session import SessionState, WaitingFor
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvent:
+    """A Session came to a state, and why: what it waits for, or what went wrong. `number` is its revision then."""
+
+    session: SessionId
+    number: int
+    at: datetime
+    state: SessionState
+    waiting_for: WaitingFor | None = None
+    fault: Fault | None = None

@@ -5,13 +5,14 @@ carry its id and digest; nodes run from it and from nothing else.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.ids import ImageId, ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.release import Artifact, ContentKey, content_key
+from sandbay.domain.requirement import Tools
 from sandbay.domain.trail import DecidedBy, Trail
 
 
@@ -34,6 +35,8 @@ class FrozenRelease:
     generation: int
     decided_by: DecidedBy
     trail: Trail
+    tools: Tools = field(default_factory=dict)
+    """The verified tools at that moment: name → version."""
 
     @cached_property
     def content_key(self) -> ContentKey:

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     IMAGE_UNKNOWN = "image_unknown"
     CHANNEL_UNKNOWN = "channel_unknown"
     RELEASE_UNKNOWN = "release_unknown"
+    TEMPLATE_UNKNOWN = "template_unknown"
     PROVIDER_UNKNOWN = "provider_unknown"
 
     IMAGE_RETIRED = "image_retired"
@@ -59,7 +60,9 @@ class Reason(StrEnum):
     RELEASE_REJECTED = "release_rejected"
     NO_DEFAULT_IMAGE = "no_default_image"
     IMAGE_UNSUPPORTED = "image_unsupported"
+    REQUIREMENTS_UNMET = "requirements_unmet"
     RELEASE_INCOMPLETE = "release_incomplete"
+    NOT_ONE_DISTRIBUTION = "not_one_distribution"
 
     IMAGE_NOT_READY = "image_not_ready"
     NO_CAPACITY = "no_capacity"
@@ -71,6 +74,7 @@ class Reason(StrEnum):
     IMAGE_MISMATCH = "image_mismatch"
     IMAGE_ABSENT_ON_NODE = "image_absent_on_node"
     START_FAILED = "start_failed"
+    SETUP_FAILED = "setup_failed"
     NODE_LOST = "node_lost"
     TIMED_OUT = "timed_out"
 
@@ -83,6 +87,7 @@ class Reason(StrEnum):
     ABILITY_UNSUPPORTED = "ability_unsupported"
     PATH_NOT_FOUND = "path_not_found"
     PATH_INVALID = "path_invalid"
+    BUILD_FAILED = "build_failed"
 
     DIGEST_MISMATCH = "digest_mismatch"
     SIZE_MISMATCH = "size_mismatch"
@@ -124,6 +129,7 @@ class Reason(StrEnum):
     NOT_RUNNING = "not_running"
     ALREADY_ENDED = "already_ended"
     LIMIT_REACHED = "limit_reached"
+    CANCELLED = "cancelled"
 
     INVALID_API_KEY = "invalid_api_key"
     FORBIDDEN = "forbidden"
@@ -148,6 +154,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNKNOWN: About(_G.REFERENCE, "No image has this name or id.", _C),
     Reason.CHANNEL_UNKNOWN: About(_G.REFERENCE, "The image has no such channel.", _C),
     Reason.RELEASE_UNKNOWN: About(_G.REFERENCE, "The image has no such release.", _C),
+    Reason.TEMPLATE_UNKNOWN: About(_G.REFERENCE, "The project has no such Template.", _C),
     Reason.PROVIDER_UNKNOWN: About(_G.REFERENCE, "No provider of this kind is installed.", _A),
     Reason.IMAGE_RETIRED: About(_G.CHOOSING, "The image takes no new Sessions.", _C),
     Reason.RELEASE_RETIRED: About(_G.CHOOSING, "The release takes no new Sessions.", _C),
@@ -155,7 +162,9 @@ _ABOUT: dict[Reason, About] = {
     Reason.RELEASE_REJECTED: About(_G.CHOOSING, "The release's verified bytes are at fault.", _A),
     Reason.NO_DEFAULT_IMAGE: About(_G.CHOOSING, "Nothing names an image and the deployment has no default.", _A),
     Reason.IMAGE_UNSUPPORTED: About(_G.CHOOSING, "No pool of the deployment can run it.", _A),
+    Reason.REQUIREMENTS_UNMET: About(_G.CHOOSING, "The release's verified tools are not what is required.", _C),
     Reason.RELEASE_INCOMPLETE: About(_G.CHOOSING, "An artifact that the provider needs is missing.", _A),
+    Reason.NOT_ONE_DISTRIBUTION: About(_G.CHOOSING, "Two say different things of one artifact.", _A),
     Reason.IMAGE_NOT_READY: About(_G.PLACEMENT, "No node holds the release yet.", _N, retry=True),
     Reason.NO_CAPACITY: About(_G.PLACEMENT, "Nodes hold the release, all of them are full.", _N, retry=True),
     Reason.NO_NODE_ONLINE: About(_G.PLACEMENT, "No node that could run it is online.", _O, retry=True),
@@ -165,6 +174,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_MISMATCH: About(_G.START, "What booted is not what was frozen; it was destroyed.", _O),
     Reason.IMAGE_ABSENT_ON_NODE: About(_G.START, "The node does not hold the release.", _O, retry=True),
     Reason.START_FAILED: About(_G.START, "The sandbox did not start.", _O),
+    Reason.SETUP_FAILED: About(_G.START, "A step of the Session's setup failed or took too long.", _C),
     Reason.NODE_LOST: About(_G.START, "The node no longer has the sandbox.", _O),
     Reason.TIMED_OUT: About(_G.START, "It took longer than its limit.", _C),
     Reason.USER_NOT_FOUND: About(_G.REQUEST, "The image's files do not know this user.", _C),
@@ -176,6 +186,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.ABILITY_UNSUPPORTED: About(_G.REQUEST, "The provider does not have this ability.", _C),
     Reason.PATH_NOT_FOUND: About(_G.REQUEST, "There is nothing at this path.", _C),
     Reason.PATH_INVALID: About(_G.REQUEST, "The path cannot be used for this.", _C),
+    Reason.BUILD_FAILED: About(_G.REQUEST, "A step of the build failed, or exceeded what a build may use.", _C),
     Reason.DIGEST_MISMATCH: About(_G.CONTENT, "The bytes do not have the digest they were asked for by.", _A),
     Reason.SIZE_MISMATCH: About(_G.CONTENT, "There are more or fewer bytes than the descriptor says.", _A),
     Reason.DIFF_ID_MISMATCH: About(_G.CONTENT, "The unpacked layer is not the one the config lists.", _A),
@@ -215,6 +226,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.NOT_RUNNING: About(_G.STATE, "The Session is not running.", _C),
     Reason.ALREADY_ENDED: About(_G.STATE, "The Session has ended.", _C),
     Reason.LIMIT_REACHED: About(_G.STATE, "A limit of this installation is reached.", _A),
+    Reason.CANCELLED: About(_G.STATE, "Somebody told it to end before it was done.", _C),
     Reason.INVALID_API_KEY: About(_G.ACCESS, "The key is unknown or revoked.", _C),
     Reason.FORBIDDEN: About(_G.ACCESS, "This key may not do that.", _C),
     Reason.NOT_FOUND: About(_G.REFERENCE, "There is no such thing here.", _C),

@@ -47,6 +47,11 @@ class Layer:
     size: int
     media_type: str
 
+    @property
+    def format(self) -> str:
+        """How the tar is packed, in the words of declarations: `gzip`, `zstd` or `plain`."""
+        return next((packed for packed in ("gzip", "zstd") if self.media_type.endswith(packed)), "plain")
+
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
@@ -62,7 +67,7 @@ class ImageConfig:
 
 @dataclass(frozen=True)
 class Variant:
-    """One platform's identity within a release. Written once."""
+    """One platform's identity within a release. Written once. `source` is where a registry had it, by digest."""
 
     platform: Platform
     artifacts: Mapping[str, Artifact]
@@ -72,6 +77,7 @@ class Variant:
     manifest_size: int = 0
     config_size: int = 0
     index_digest: str | None = None
+    source: str | None = None
 
     @cached_property
     def content_key(self) -> ContentKey:

@@ -27,18 +27,31 @@ from sandbay.domain.reference import (
     parse_image,
 )
 from sandbay.domain.release import NOT_RUNNABLE, Release, ReleaseState, Variant
-from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
+from sandbay.domain.requirement import UNKNOWN, Required, Tools, Unmet, unmet
+from sandbay.domain.trail import (
+    DEPRECATED,
+    SUPPORT_UNCHECKED,
+    DecidedBy,
+    Level,
+    Outcome,
+    Policy,
+    Saying,
+    Step,
+    Trail,
+)
 
 _IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
+_REQUIRED_IN = {Level.SESSION: "requires", Level.TEMPLATE: "template"}
 
 
 @dataclass(frozen=True)
 class Selected:
-    """Exactly one variant, who decided, and how."""
+    """Exactly one variant with its verified tools, who decided, and how."""
 
     entry: ImageEntry
     release: Release
     variant: Variant
+    tools: Tools
     reference: str
     decided_by: DecidedBy
     trail: Trail
@@ -62,21 +75,31 @@ class _Candidate:
 
 
 def resolve(
-    sayings: Iterable[Saying], platform: Platform, policy: Policy, catalog: CatalogView, deployment: Deployment
+    sayings: Iterable[Saying],
+    platform: Platform,
+    policy: Policy,
+    catalog: CatalogView,
+    deployment: Deployment,
+    required: Iterable[Required] = (),
 ) -> Selected | Rejected:
-    """Take the strongest level's word and follow it down the whole chain. A level may speak more than once."""
+    """Take the strongest level's word and follow it down the whole chain. A level may speak more than once.
+
+    What the request, the Template and its skills require is held against what was found, wherever the word came from.
+    """
     ordered = sorted(sayings, key=lambda s: policy.precedence.index(s.level))
     chosen = next((s for s in ordered if s.reference is not None), None)
     if chosen is None or chosen.reference is None:
         silent = tuple(Step(s.level, Outcome.SILENT, s.subject) for s in ordered)
         return Rejected(Refusal(Reason.NO_DEFAULT_IMAGE, "nothing names an image and there is no default"), silent)
-    found = _follow(chosen.reference, platform, catalog, deployment)
-    if isinstance(found, Refusal):
-        refusal = _at(found, chosen)
-        return Rejected(refusal, _trail(ordered, chosen, Outcome.REFUSED, refusal.reason))
-    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(found, chosen)
+    unchecked = policy.support_may_wait and not deployment.pools
+    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)
+    checked = _at(found, chosen) if isinstance(found, Refusal) else _sufficient(found, chosen, required)
+    if isinstance(checked, Refusal):
+        return Rejected(checked, _trail(ordered, chosen, Outcome.REFUSED, checked.reason))
+    entry, held, variant = checked.entry, checked.held, checked.variant
+    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(checked, chosen, unchecked=unchecked)
     decided = DecidedBy(chosen.level, chosen.subject)
-    return Selected(found.entry, found.held.release, found.variant, chosen.reference, decided, trail)
+    return Selected(entry, held.release, variant, held.tools(variant), chosen.reference, decided, trail)
 
 
 def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reason | None) -> Trail:
@@ -94,20 +117,55 @@ def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reas
 def _at(refusal: Refusal, chosen: Saying) -> Refusal:
     """Point at the field of this request that is at fault, or at whose standing word it was."""
     param = _IN_REQUEST.get(chosen.level)
-    facts = {"reference": chosen.reference, **refusal.details}
+    field = {"field": "runtime_image_id"} if chosen.level is Level.TEMPLATE else {}
+    facts = {"reference": chosen.reference, **field, **refusal.details}
     if chosen.level is not Level.SESSION:
         facts |= {"level": chosen.level.value, "subject": chosen.subject}
     return Refusal(refusal.reason, refusal.message, param, facts)
 
 
-def _warnings(found: _Candidate, chosen: Saying) -> Trail:
+def _sufficient(found: _Candidate, chosen: Saying, required: Iterable[Required]) -> _Candidate | Refusal:
+    """The last check: every tool that is required is verified, in a version that will do.
+
+    At fault is the first field that requires too much, not the word that chose the image.
+    """
+    missing = unmet(required, found.held.tools(found.variant))
+    if not missing:
+        return found
+    first, told = missing[0], _told(missing[0])
+    name = f"{found.entry.image.name}:{found.held.release.number}"
+    message = f"{first.required.requirement} is required and {name} has {_has_of(first)}"
+    facts = {**told, "release": name, "unmet": [_told(it) for it in missing]}
+    at = _at(Refusal(Reason.REQUIREMENTS_UNMET, message, None, facts), chosen)
+    return Refusal(at.reason, at.message, _REQUIRED_IN[first.required.level], at.details)
+
+
+def _told(it: Unmet) -> dict[str, object]:
+    requirement = it.required.requirement
+    told: dict[str, object] = {"tool": requirement.tool, "wanted": requirement.wanted, "found": it.found}
+    if it.required.level is not Level.SESSION:
+        told |= {"template": it.required.subject}
+    return {**told, "field": it.required.field}
+
+
+def _has_of(it: Unmet) -> str:
+    if it.found == UNKNOWN:
+        return "no verified tools"
+    tool = it.required.requirement.tool
+    return f"no verified {tool}" if it.found is None else f"{tool} {it.found}"
+
+
+def _warnings(found: _Candidate, chosen: Saying, *, unchecked: bool) -> Trail:
     deprecated = (found.entry.image.state is ImageState.DEPRECATED) or (
         found.held.status.state is ReleaseState.DEPRECATED
     )
-    return (Step(chosen.level, Outcome.WARNED, chosen.subject, "deprecated"),) if deprecated else ()
+    said = ((deprecated, DEPRECATED), (unchecked, SUPPORT_UNCHECKED))
+    return tuple(Step(chosen.level, Outcome.WARNED, chosen.subject, what) for holds, what in said if holds)
 
 
-def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Deployment) -> _Candidate | Refusal:
+def _follow(
+    text: str, platform: Platform, catalog: CatalogView, deployment: Deployment, *, support: bool = True
+) -> _Candidate | Refusal:
     """From a word to a variant: each check in its order, the first failure is the answer."""
     reference = parse_image(text)
     if isinstance(reference, Malformed):
@@ -122,7 +180,8 @@ def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Dep
         message = f"{entry.image.name}:{held.release.number} has no variant for {platform}"
         return Refusal(Reason.IMAGE_UNSUPPORTED, message, None, {"platforms": offered, "platform": str(platform)})
     candidate = _Candidate(entry, held, variant)
-    refusals = (check(candidate, deployment) for check in _CHECKS)
+    checks = _CHECKS if support else tuple(check for check in _CHECKS if check is not _supported)
+    refusals = (check(candidate, deployment) for check in checks)
     return next((refusal for refusal in refusals if refusal is not None), candidate)
 
 

@@ -47,7 +47,13 @@ class Agent:
         """Nothing happens before `start`."""
         self._identity, self._provider, self._core, self._clock = identity, provider, core, clock
         self._images = ImageKeeper(provider, clock, self._report_image, self._disagree, identity.prepares)
-        self._allocations = AllocationRunner(provider, self._report_allocation, self._images.lost)
+        self._allocations = AllocationRunner(
+            provider,
+            self._report_allocation,
+            self._images.lost,
+            lambda allocation: core.template(identity.node, allocation),
+            identity.slots,
+        )
         self._epoch = 0
         self._warm = False
         self._say_hello = threading.Event()
@@ -129,8 +135,9 @@ class Agent:
     def _hello(self) -> None:
         me = self._identity
         on_disk = tuple(self._provider.held())
+        can = self._provider.declaration
         hello = Hello(
-            me.node, me.name, self._provider.declaration.kind, me.runtime, me.platform, me.slots, on_disk, me.labels
+            *(me.node, me.name, can.kind, me.runtime, me.platform, me.slots, on_disk, me.labels, can.networks)
         )
         welcome = self._core.hello(hello, self)
         self._epoch, self._warm = welcome.epoch, False
@@ -153,6 +160,7 @@ class Agent:
                 if not self._warm or self._clock.monotonic() >= next_beat:
                     self._beat()
                     next_beat = self._clock.monotonic() + HEARTBEAT.total_seconds()
+                self._provider.uphold()
             except Exception:
                 log.exception("the node's pass failed; trying again")
 

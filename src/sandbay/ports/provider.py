@@ -7,14 +7,14 @@ installation's label; what does not is never touched. `prepare`, `create`, `dest
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.command import Command
-from sandbay.domain.declaration import Declaration
+from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
@@ -62,13 +62,17 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a host has or lacks. `fatal` means that nothing can run without it."""
+    """One thing that a host has or lacks. `fatal` means that nothing can run without it.
+
+    `says` is what was seen, `do` what to do about it, the package to install for example.
+    """
 
     name: str
     ok: bool
     says: str
     reason: Reason | None = None
     fatal: bool = True
+    do: str = ""
 
 
 class FileKind(StrEnum):
@@ -149,9 +153,18 @@ class Provider(Protocol):
         """What is here whole, by commit record."""
 
     def create(self, order: Order) -> Booted:
-        """Start an allocation; returns when a no-op exec has succeeded. Repeating it returns the same sandbox.
+        """Start an allocation, with the first of its networks; returns when a no-op exec has succeeded.
 
+        Repeating it returns the same sandbox, as it is by then.
         Refuses with `image_absent_on_node`, `start_failed`, `network_unsupported`, `resource_unsupported`.
+        """
+
+    def set_network(self, allocation: AllocationId, mode: Network) -> None:
+        """Give a running sandbox this one of its order's networks and no other, before it returns.
+
+        What the former reached is cut, connections and what runs in the background included. Idempotent, after a
+        crash too; one that has the mode already keeps its connections.
+        Refuses with `not_running`, `network_unsupported` (the order does not name it), `start_failed`.
         """
 
     def booted(self, allocation: AllocationId) -> Booted:
@@ -183,11 +196,29 @@ class Provider(Protocol):
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here, running or in pieces; for adoption after a crash."""
 
+    def uphold(self) -> None:
+        """Look whether what confines the sandboxes is still in place, and put back what somebody took away.
+
+        Called again and again by the node; cheap where there is nothing to do.
+        """
+
     def close(self) -> None:
         """Let go of the host's things that are not sandboxes; sandboxes run on."""
 
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares. Refuses with `in_use` while an allocation has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What an administrator says of the network of sandboxes.
+
+    `allowed`: addresses and networks (CIDR) that they reach although these would be denied. `nameservers`: whom
+    they ask for names; those of the host when empty. All IPv4, well-formed.
+    """
+
+    allowed: Sequence[str] = ()
+    nameservers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -198,6 +229,7 @@ class ProviderPlace:
     run: Path
     blobs: Blobs
     installation: str
+    reach: Reach = field(default_factory=Reach)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Contract: a query sees one consistent moment. All changes of one `apply` are one durable transaction, or
 nothing. Each change states what it relies on (a revision, a generation, a free slot, an unused name); when
 that does not hold, `Conflict` names the change and what is there instead, and nothing is written. Rows of
-`releases`, `frozen_releases`, `audit` and superseded generations never change; the database itself refuses.
+`releases`, `frozen_releases`, `session_events`, `audit` and superseded generations never change; the database itself
+refuses.
 
 A database that cannot be reached, or lost in the middle, is `RefusedError` with `database_unavailable`: it passes, and
 is never told as a `Conflict`. After an `apply` it may be unknown whether the changes were made: look again.
@@ -16,12 +17,15 @@ from typing import Generic, Protocol, TypeVar
 
 from sandbay.domain.catalog import CatalogView, ImageEntry
 from sandbay.domain.deployment import Deployment
-from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId, UploadId
+from sandbay.domain.events import SessionEvent
+from sandbay.domain.ids import NodeId, ProjectId, PublishId, ReleaseId, SessionId, UploadId
 from sandbay.domain.node import Node, NodeView
 from sandbay.domain.project import Key, Project
+from sandbay.domain.publish import Publish, PublishPhase
 from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey
 from sandbay.domain.session import SessionState
+from sandbay.domain.template import FrozenTemplate, Template
 from sandbay.domain.want import Need
 from sandbay.ports.changes import Change
 from sandbay.ports.records import (
@@ -32,6 +36,7 @@ from sandbay.ports.records import (
     Page,
     ReadinessRow,
     SessionRecord,
+    Started,
     Upload,
 )
 
@@ -94,6 +99,29 @@ class Projects(Query[Sequence[Project]]):
 
 
 @dataclass(frozen=True, slots=True)
+class TemplateOf(Query[Template | None]):
+    """A project's Template by id or name."""
+
+    project: ProjectId
+    name_or_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Templates(Query[Sequence[Template]]):
+    """A project's Templates by name, in outline: without the bytes of their files. `page.after` is a name."""
+
+    project: ProjectId
+    page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenTemplateOf(Query[FrozenTemplate | None]):
+    """By digest."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionOf(Query[SessionRecord | None]):
     """One Session. With a project, what another project owns is as what does not exist."""
 
@@ -108,6 +136,14 @@ class Sessions(Query[Sequence[SessionRecord]]):
     project: ProjectId | None = None
     states: frozenset[SessionState] | None = None
     page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvents(Query[Sequence[SessionEvent]]):
+    """Which states a Session came to, in order; those whose number is greater than `after`."""
+
+    session: SessionId
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +202,29 @@ class ExpiredUploads(Query[Sequence[Upload]]):
     """Those whose time is over."""
 
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOf(Query[Publish | None]):
+    """By id."""
+
+    id: PublishId
+
+
+@dataclass(frozen=True, slots=True)
+class Publishes(Query[Sequence[Publish]]):
+    """Newest first; of one image, only in these phases, when given."""
+
+    image: str | None = None
+    phases: frozenset[PublishPhase] | None = None
+    page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWith(Query[Started | None]):
+    """What a publish's idempotency key was used for."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True)

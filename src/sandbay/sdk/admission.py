@@ -1,95 +1,13 @@
-"""Asking for a Session so that it is never made twice and never left behind.
+"""What a Session that is waited for has come to."""
 
-The key is made before anything is sent, so a lost answer is asked for again, and an interruption at any
-moment can find out whether there is a Session and end it.
-"""
-
-import contextlib
-import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-from sandbay.sdk.errors import LocalError, SandbayError, ServerError, UnreachableError, of_reason
-from sandbay.sdk.resources import Progress, ProgressCallback, Session
-from sandbay.sdk.transport import Call, Transport, segment
+from sandbay.sdk.errors import of_reason
+from sandbay.sdk.resources import Progress, Session
 
 FINAL = frozenset({"ended", "failed"})
-_SESSIONS = "/v1/sessions"
-_POLL, _POLL_WITH_PROGRESS = 30, 1
-_ANSWER_WITHIN = 90.0  # longer than the server waits inside a create before it answers
-_PATIENCE = 60.0  # a server that starts again while we wait
 
 
-class Admission:
-    """One Session, from the wish to `running`. `session` is the last that is known of it."""
-
-    def __init__(self, transport: Transport, wish: Mapping[str, Any], *, key: str | None = None) -> None:
-        """`wish` is the body of the create; members that are None are left out."""
-        self._transport = transport
-        self._body = {name: value for name, value in wish.items() if value is not None}
-        self._key = key or uuid.uuid4().hex
-        self._asked = False
-        self.session: Session | None = None
-
-    def admit(self) -> Session:
-        """Create the Session: running, starting or waiting. Raises the refusal.
-
-        When it was made and failed at once, the error has its `session_id`.
-        """
-        self._asked = True
-        try:
-            self.session = self._create(self._transport)
-        except SandbayError as error:
-            # A refusal means that nothing was made; without a clear answer nobody knows.
-            self._asked = isinstance(error, LocalError | ServerError) and not isinstance(error, UnreachableError)
-            raise
-        return _not_failed(self.session)
-
-    def wait(self, progress: ProgressCallback | None = None) -> Session:
-        """Wait until it runs. Raises why it does not: `wait_expired`, `start_failed` and others."""
-        session = self.session or self.admit()
-        while session.status in {"waiting", "starting"}:
-            if progress is not None:
-                progress(_progress_of(session))
-            session = self.session = self._look(session, _POLL if progress is None else _POLL_WITH_PROGRESS)
-        return _not_failed(session)
-
-    def discard(self) -> None:
-        """End what was made, if anything was. Works on new connections, after an interruption, too."""
-        with contextlib.closing(self._transport.fresh()) as transport:
-            if self.session is None and self._asked:
-                self.session = self._create(transport)
-            if self.session is not None and self.session.status not in FINAL:
-                transport.send(Call("DELETE", f"{_SESSIONS}/{segment(self.session.id)}"))
-        self._asked, self.session = False, None
-
-    @contextlib.contextmanager
-    def kept_if_whole(self) -> Iterator[None]:
-        """End the Session again when the block does not come to its end, interruptions included."""
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(SandbayError):  # what happened first is what matters
-                self.discard()
-            raise
-
-    def _create(self, transport: Transport) -> Session:
-        headers = {"Idempotency-Key": self._key}
-        call = Call("POST", _SESSIONS, json=self._body, headers=headers, repeatable=True, read_timeout=_ANSWER_WITHIN)
-        return Session.of(transport.send(call))
-
-    def _look(self, session: Session, seconds: int) -> Session:
-        call = Call(
-            "GET",
-            f"{_SESSIONS}/{segment(session.id)}",
-            params={"wait": seconds, "status": session.status},
-            read_timeout=seconds + 30.0,
-            patience=_PATIENCE,
-        )
-        return Session.of(self._transport.send(call))
-
-
-def _not_failed(session: Session) -> Session:
+def not_failed(session: Session) -> Session:
+    """The Session again. Raises its reason when it has failed or ended, with its `session_id`."""
     if session.status not in FINAL:
         return session
     if session.reason is None:
@@ -100,7 +18,8 @@ def _not_failed(session: Session) -> Session:
     raise error
 
 
-def _progress_of(session: Session) -> Progress:
+def progress_of(session: Session) -> Progress:
+    """How far it is, for a bar."""
     if session.progress is not None:
         return session.progress
     return Progress(f"waiting for {session.waiting_for}" if session.waiting_for else session.status)

@@ -6,7 +6,6 @@ import stat
 from collections.abc import Iterator
 
 from sandbay.sdk.errors import ContentError
-from sandbay.sdk.resources import Progress, ProgressCallback
 
 _CHUNK = 1024 * 1024
 
@@ -17,8 +16,8 @@ class ArchiveFile:
     Raises `ContentError` (malformed_archive) when it is no file, or changes while it is read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], progress: ProgressCallback | None = None) -> None:
-        self._path, self._progress = pathlib.Path(path), progress
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = pathlib.Path(path)
         try:
             seen = self._path.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -35,8 +34,6 @@ class ArchiveFile:
                 if done > self.size:
                     break
                 yield chunk
-                if self._progress is not None:
-                    self._progress(Progress("uploading", done, self.size))
         if done != self.size:
             raise _malformed(f"{self._path} changed while it was read", self._path)
 

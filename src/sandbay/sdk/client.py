@@ -1,34 +1,10 @@
-"""An installation as one project sees it."""
+"""What a project may ask for, whichever client asks."""
 
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
-
-from sandbay.sdk import context
-from sandbay.sdk.admission import Admission
-from sandbay.sdk.resources import Project, Session, UsableImage
-from sandbay.sdk.transport import Call, Transport, segment
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 WAIT = 1800
 """Seconds for which a create waits for an image or a free place, unless the caller says otherwise."""
-
-
-class Images:
-    """The images that this project may use."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self) -> Sequence[UsableImage]:
-        """All of them."""
-        return [UsableImage.of(item) for item in self._transport.pages("/v1/images")]
-
-    def explain(self, image: str | None = None, *, platform: str | None = None) -> Mapping[str, Any]:
-        """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform}
-        call = Call("POST", "/v1/explain", json=_said(body), repeatable=True)
-        answer: Mapping[str, Any] = self._transport.send(call)
-        return answer
 
 
 class Wish(TypedDict, total=False):
@@ -42,81 +18,6 @@ class Wish(TypedDict, total=False):
     metadata: Mapping[str, str] | None
 
 
-class Sessions:
-    """The Sessions of this project."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def request(
-        self,
-        image: str | None = None,
-        *,
-        wait: int = WAIT,
-        **wish: Unpack[Wish],
-    ) -> Admission:
-        """A Session to be made, nothing sent yet. `wait` in seconds."""
-        return Admission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
-
-    def list(self) -> Sequence[Session]:
-        """All Sessions of the project, ended ones included as long as they are kept."""
-        return [Session.of(item) for item in self._transport.pages("/v1/sessions")]
-
-    def get(self, session: str) -> Session:
-        """One Session. Raises `UnknownReferenceError` (not_found)."""
-        return Session.of(self._transport.send(Call("GET", f"/v1/sessions/{segment(session)}")))
-
-    def delete(self, session: str, *, wait: int = 0) -> Session:
-        """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""
-        path = f"/v1/sessions/{segment(session)}"
-        ending = Session.of(self._transport.send(Call("DELETE", path)))
-        if not wait or ending.status != "ending":
-            return ending
-        look = Call("GET", path, params={"wait": wait, "status": ending.status}, read_timeout=wait + 30.0)
-        return Session.of(self._transport.send(look))
-
-
-class Client:
-    """A connection with a project key.
-
-    Without `url` and `api_key` they come from the environment or from the file that `sandbay up` wrote.
-    Raises `NoContextError` when there are none.
-    """
-
-    def __init__(
-        self, url: str | None = None, api_key: str | None = None, *, transport: Transport | None = None
-    ) -> None:
-        """`transport` replaces both."""
-        if transport is None:
-            known = context.find() if url is None or api_key is None else context.Context(url, api_key)
-            transport = Transport(url or known.url, api_key or known.project_key())
-        self.transport = transport
-        self.images = Images(transport)
-        self.sessions = Sessions(transport)
-
-    def project(self) -> Project:
-        """The project of this key."""
-        return Project.of(self.transport.send(Call("GET", "/v1/project")))
-
-    def set_project_image(self, image: str | None, *, expected_revision: int | None = None) -> Project:
-        """Set, or with None clear, the project's standing preference. A refused write changes nothing."""
-        body: dict[str, Any] = {"runtime_image_id": image}
-        if expected_revision is not None:
-            body["expected_revision"] = expected_revision
-        return Project.of(self.transport.send(Call("PATCH", "/v1/project", json=body)))
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _said(body: Mapping[str, Any]) -> dict[str, Any]:
+def said(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's body without what is None."""
     return {name: value for name, value in body.items() if value is not None}

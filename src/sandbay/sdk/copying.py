@@ -1,35 +1,13 @@
 """What copying in both directions shares: the port to a sandbox's files, the report, the rules for names."""
 
 import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sandbay.sdk.errors import RequestError
-from sandbay.sdk.resources import FileEntry, Progress, ProgressCallback
-from sandbay.sdk.transport import Body
+from sandbay.sdk.resources import Progress, ProgressCallback
 
 DEEPEST = 200
 """Folders within folders; each level holds one descriptor while it is copied."""
-
-
-class SandboxFiles(Protocol):
-    """What copying needs of `sdk.files.Files`."""
-
-    def stat(self, path: str) -> FileEntry:
-        """What is at a path."""
-
-    def list(self, path: str) -> Sequence[FileEntry]:
-        """What is in a folder."""
-
-    def chunks(self, path: str) -> Iterator[bytes]:
-        """A file's bytes."""
-
-    def send(self, path: str, body: Body, *, mode: int | None = None) -> None:
-        """Replace a file."""
-
-    def make_folder(self, path: str) -> None:
-        """Make a folder."""
 
 
 @dataclass

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sandbay.sdk.errors import ContentError
-from sandbay.sdk.resources import Progress, ProgressCallback
 
 _CHUNK = 1024 * 1024
 _BLOCK = tarfile.BLOCKSIZE
@@ -43,21 +42,12 @@ class LayoutTar:
     Raises `ContentError`: malformed_layout (not a layout, or it changed meanwhile), unsafe_link.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], progress: ProgressCallback | None = None) -> None:
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = pathlib.Path(folder)
-        self._progress = progress
         self._members = [*self._documents(), *self._blobs()]
         self.size = sum(len(m.header) + m.size + len(m.padding) for m in self._members) + len(_END)
 
     def __iter__(self) -> Iterator[bytes]:
-        done = 0
-        for chunk in self._chunks():
-            yield chunk
-            done += len(chunk)
-            if self._progress is not None:
-                self._progress(Progress("uploading", done, self.size))
-
-    def _chunks(self) -> Iterator[bytes]:
         for member in self._members:
             yield member.header
             yield from self._content(member)

@@ -187,6 +187,7 @@ class Variant(Resource):
     digest: str | None = None
     index_digest: str | None = None
     image_id: str | None = None
+    source: str | None = None
     providers: tuple[str, ...] = ()
     size: int | None = None
 
@@ -265,7 +266,10 @@ class Deployment(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Node(Resource):
-    """A process that runs sandboxes on a host. `slots` may run at once, `active` do."""
+    """A process that runs sandboxes on a host.
+
+    `slots` may run at once, `active` do; `warm` ones take Sessions; `networks` are the modes that it enforces.
+    """
 
     id: str
     name: str
@@ -275,13 +279,15 @@ class Node(Resource):
     slots: int = 0
     active: int = 0
     online: bool = False
+    warm: bool = False
     last_seen: dt.datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    networks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Node":
         """From one item of `sandbox/nodes`."""
-        return take(cls, data, last_seen=moment)
+        return take(cls, data, last_seen=moment, networks=each(str))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,12 +312,14 @@ class Key(Resource):
     id: str
     name: str | None = None
     principal: str | None = None
+    created_at: dt.datetime | None = None
+    revoked_at: dt.datetime | None = None
     secret: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, data: Any) -> "Key":
         """From the key resource."""
-        return take(cls, data)
+        return take(cls, data, created_at=moment, revoked_at=moment)
 
 
 @dataclass(frozen=True, kw_only=True)

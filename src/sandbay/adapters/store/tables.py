@@ -30,9 +30,11 @@ from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import KeyKind
+from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import Fault, ReleaseState
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.template import Preparation, TemplateMark
 
 METADATA = MetaData(
     naming_convention={
@@ -197,6 +199,23 @@ frozen_releases = _table(
     info=APPEND_ONLY,
 )
 
+templates = _table(
+    "templates",
+    *(_text("id", primary_key=True), _text("project", ForeignKey("projects.id"))),
+    *(_text("name"), _time("created_at"), _time("updated_at")),
+    Column("outline", Plain(Preparation), nullable=False, comment="the document without the bytes of files"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    _integer("revision"),
+    UniqueConstraint("project", "name"),
+)
+
+frozen_templates = _table(
+    "frozen_templates",
+    _text("digest", primary_key=True, comment="SHA-256 of the document"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    info=APPEND_ONLY,
+)
+
 sessions = Table(
     "sessions",
     METADATA,
@@ -217,6 +236,9 @@ sessions = Table(
     _fault(),
     _time("ended_at", nullable=True),
     _integer("revision"),
+    Column("template", Plain(TemplateMark)),
+    _text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
+    Column("setup_network", Word(Network)),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -224,8 +246,19 @@ sessions = Table(
     Index(None, "frozen"),
     info=_keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network"),
     ),
+)
+
+session_events = _table(
+    "session_events",
+    _text("session", ForeignKey("sessions.id"), primary_key=True),
+    _integer("number", primary_key=True, comment="the Session's revision then"),
+    _time("at"),
+    Column("state", Word(SessionState), nullable=False),
+    Column("waiting_for", Word(WaitingFor)),
+    _fault(),
+    info=APPEND_ONLY,
 )
 
 nodes = _table(
@@ -240,6 +273,13 @@ nodes = _table(
     _integer("epoch"),
     _time("last_seen", nullable=True),
     Column("warm", Boolean, nullable=False),
+    Column(
+        "networks",
+        Plain(frozenset[Network]),
+        nullable=False,
+        server_default='["disabled"]',
+        comment="of a node that has not said hello since there is this column, what every node enforces",
+    ),
 )
 
 allocations = _table(
@@ -316,6 +356,32 @@ uploads = _table(
     _text("digest"),
     _bytes("size"),
     _time("expires_at"),
+)
+
+publishes = Table(
+    "publishes",
+    METADATA,
+    _sequence(),
+    _text("id", unique=True),
+    _text("image", comment="a name: the image is made when its first release is"),
+    Column("order", Plain(PublishOrder), nullable=False),
+    _text("principal"),
+    _time("created_at"),
+    Column("phase", Word(PublishPhase), nullable=False),
+    _integer("attempt"),
+    Column("inputs", Plain(Inputs)),
+    _text("release", ForeignKey("releases.id"), nullable=True),
+    Column("built", Boolean),
+    _text("cancelled_by", nullable=True),
+    _fault(),
+    _time("moved_at", nullable=True),
+    _time("ended_at", nullable=True),
+    _integer("revision"),
+    _text("idempotency_key", nullable=True, unique=True),
+    _text("body_hash", nullable=True),
+    Index(None, "image", "seq"),
+    Index(None, "phase"),
+    info=_keeps("seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"),
 )
 
 registry_secrets = _table(

@@ -9,6 +9,7 @@ from sandbay.api import errors
 from sandbay.domain.errors import Refusal
 from sandbay.domain.platform import Platform
 from sandbay.domain.release import Fault
+from sandbay.domain.requirement import NoRequirement, Requirement, parse_requirement
 from sandbay.ports.records import Page
 
 Item = TypeVar("Item")
@@ -48,6 +49,13 @@ def _platform(text: str) -> str:
     return text
 
 
+def _requirement(text: str) -> str:
+    parsed = parse_requirement(text)
+    if isinstance(parsed, NoRequirement):
+        raise ValueError(parsed.why)  # noqa: TRY004 - the type is right, the text is not
+    return text
+
+
 def _env(env: dict[str, str]) -> dict[str, str]:
     sizes = {name: len(name) + len(value.encode()) + 2 for name, value in env.items()}
     for name, size in sizes.items():
@@ -65,6 +73,10 @@ Words = Annotated[str, Field(max_length=4096, pattern=NO_NUL)]
 Reference = Annotated[str, Field(max_length=1024, pattern=NO_NUL)]
 """An image reference; which ones are well-formed is the catalog's to say (`invalid_reference`)."""
 PlatformText = Annotated[str, Field(max_length=128), AfterValidator(_platform)]
+Requires = Annotated[
+    list[Annotated[str, Field(max_length=256, pattern=NO_NUL), AfterValidator(_requirement)]], Field(max_length=64)
+]
+"""Tools with PEP 440 specifiers, such as `node>=20`."""
 Revision = Annotated[int, Field(ge=0, le=2**53)]
 Labels = Annotated[
     dict[
@@ -80,6 +92,11 @@ Env = Annotated[
     ],
     AfterValidator(_env),
 ]
+
+
+def requirements_of(texts: Requires) -> tuple[Requirement, ...]:
+    """As the domain has them; each text has passed for one."""
+    return tuple(it for it in map(parse_requirement, texts) if isinstance(it, Requirement))
 
 
 class Failure(Out):

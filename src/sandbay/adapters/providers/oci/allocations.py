@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sandbay.domain.canonical import plain, rebuild
+from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.release import ContentKey
@@ -27,7 +28,10 @@ _STARTED = "started"
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """Who owns it, what it was assembled from, its id range and limits, and the environment of its commands."""
+    """Who owns it, what it was assembled from, its id range, limits and networks, and its commands' environment.
+
+    `networks`: what it starts with, and what it may be given later.
+    """
 
     installation: str
     allocation: str
@@ -36,6 +40,12 @@ class AllocationRecord:
     base: int
     size: SandboxSize
     env: Mapping[str, str] = field(default_factory=dict)
+    networks: tuple[Network, ...] = (Network.DISABLED,)
+
+    @property
+    def networked(self) -> bool:
+        """Whether it ever has a network."""
+        return any(mode is not Network.DISABLED for mode in self.networks)
 
 
 class AllocationFolders:

@@ -43,6 +43,8 @@ MASKED = (
 READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 
 _OPEN_FILES = 65_536
+_NO_IPV6 = {"net.ipv6.conf.default.disable_ipv6": "1"}
+"""For interfaces still to come; the loopback keeps its address."""
 _NAMESPACES = ("pid", "ipc", "uts", "mount", "network", "user", "cgroup")
 
 
@@ -51,6 +53,7 @@ class Parts:
     """What a bundle is made of. Paths are the host's; `base` is the first host id of the range.
 
     `open_files` is the hard limit of this process, which not every root may raise.
+    `network_files` (path inside → file) are there with a network only, `ipv6` says whether the kernel has it.
     """
 
     hostname: str
@@ -62,6 +65,8 @@ class Parts:
     open_files: int
     resources: Mapping[str, object]
     seccomp: Mapping[str, object]
+    network_files: Mapping[str, Path] | None = None
+    ipv6: bool = False
 
 
 def spec(parts: Parts) -> dict[str, object]:
@@ -91,6 +96,7 @@ def spec(parts: Parts) -> dict[str, object]:
             "seccomp": dict(parts.seccomp),
             "maskedPaths": list(MASKED),
             "readonlyPaths": list(READ_ONLY),
+            "sysctl": _NO_IPV6 if parts.network_files and parts.ipv6 else {},
         },
     }
 
@@ -130,9 +136,11 @@ def _mounts(parts: Parts) -> list[dict[str, object]]:
         _mount("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro"),
         _mount(INIT, "bind", str(parts.init), "bind", "ro", "nosuid", "nodev"),
         _mount(WORKSPACE, "bind", str(parts.workspace), "bind", "rw", "nosuid", "nodev"),
+        *(_mount(path, "bind", str(file), *_SERVED) for path, file in (parts.network_files or {}).items()),
     ]
 
 
+_SERVED = ("bind", "ro", "nosuid", "nodev", "noexec")
 _DEVPTS = ("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5")
 
 

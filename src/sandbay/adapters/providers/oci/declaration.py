@@ -17,12 +17,13 @@ DECLARATION = Declaration(
     layer_formats=frozenset({"gzip", "zstd", "plain"}),
     max_layers=127,
     abilities=frozenset({Ability.EXEC, Ability.FILES}),
-    networks=frozenset({Network.DISABLED}),
+    networks=frozenset({Network.DISABLED, Network.ENABLED}),
     enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
     isolation=Isolation.NAMESPACES,
 )
 
 
-def declaration_here(enforces: frozenset[Resource]) -> Declaration:
-    """The declaration, less the limits that this host's control groups cannot enforce."""
-    return replace(DECLARATION, enforces=DECLARATION.enforces & enforces)
+def declaration_here(enforces: frozenset[Resource], *, network: bool) -> Declaration:
+    """The declaration, less the limits and the network that this host cannot enforce."""
+    networks = DECLARATION.networks if network else frozenset({Network.DISABLED})
+    return replace(DECLARATION, enforces=DECLARATION.enforces & enforces, networks=networks)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from sandbay.adapters.providers.oci.allocations import AllocationFolders
 from sandbay.adapters.providers.oci.cgroups import Cgroups, below
 from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.starting import Places
 from sandbay.engine import linux, rootfs
@@ -28,14 +29,19 @@ class Freer:
     folders: AllocationFolders
     parent: PurePosixPath
     grace: float
+    network: SandboxNetwork
 
     def free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
-        """End its processes and remove its groups, mounts and folders. Raises `OSError` for what would not go."""
+        """End its processes and remove its groups, interface, mounts and folders.
+
+        Raises `OSError` for what would not go.
+        """
         name = places.sandbox.name
         groups = Groups(self.cgroups, places.sandbox.group)
-        if stop_signal is not None:
-            groups.stop(stop_signal, self.grace)
-        groups.kill()
+        with self.network.released(name, groups.init_pid()):
+            if stop_signal is not None:
+                groups.stop(stop_signal, self.grace)
+            groups.kill()
         if (self.runtime.state / name).exists():
             self.runtime.delete(name, self.log, _DELETE_SECONDS)
         groups.remove()

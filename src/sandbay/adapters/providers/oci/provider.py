@@ -6,7 +6,7 @@ import signal
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
@@ -19,6 +19,7 @@ from sandbay.adapters.providers.oci.files import FileLimits, SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
@@ -27,19 +28,21 @@ from sandbay.adapters.providers.oci.starting import Places, Starter, image_user,
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
-from sandbay.domain.declaration import Declaration
+from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress
+from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress, Reach
 
 INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
 
 _PROBE = "prb_"
+_NO_BASE = -1
+"""Before a range has been claimed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
 
@@ -53,6 +56,7 @@ class OciSettings:
     block: Block = field(default_factory=Block)
     file_limits: FileLimits = field(default_factory=FileLimits)
     grace: float = 2.0
+    reach: Reach = field(default_factory=Reach)
 
 
 class OciProvider:
@@ -79,12 +83,15 @@ class OciProvider:
         self._execs = Execs(state, self._cgroups, self._reaping)
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
-        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap)
         self._folders = AllocationFolders(home / "sandboxes", installation)
+        self._network = network = SandboxNetwork(
+            self._owner, installation, run / "network", self._folders, settings.reach
+        )
+        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
         parent = groups_of_host.parent_path(installation)
-        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace)
-        self._host = Host(state, self._cgroups, settings.init, home)
-        self._declaration = declaration_here(self._host.enforceable())
+        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
+        self._host = Host(state, self._cgroups, settings.init, home, network)
+        self._declaration = declaration_here(self._host.enforceable(), network=network.fault() is None)
         self._claims = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._busy: set[str] = set()
@@ -108,6 +115,11 @@ class OciProvider:
             self._freer.tidy()
         self._folders.close()
 
+    def uphold(self) -> None:
+        """See to the rules of the sandboxes' network."""
+        if self._folders.owned:
+            self._network.uphold()
+
     def check(self) -> Sequence[Finding]:
         """One finding per thing that sandboxes need here."""
         return diagnose(self._host)
@@ -123,7 +135,8 @@ class OciProvider:
         self._require_own()
         with self._alone(name):
             self._free(self._places(name))
-            record, image = self._claim(name, "probe", key, SandboxSize(), {})
+            wanted = AllocationRecord(self._installation, name, "probe", key, _NO_BASE, SandboxSize())
+            record, image = self._claim(wanted)
             self._start(record, image, prove_only=True)
             self._free(self._places(name))
 
@@ -144,12 +157,28 @@ class OciProvider:
                     raise start_failed("the allocation has run before and has ended")
                 return self.booted(order.allocation)
             self._free(self._places(order.allocation))
-            key, env = order.frozen.content_key, dict(order.env or {})
-            record, image = self._claim(order.allocation, order.session, key, order.size, env)
+            record, image = self._claim(self._wanted(order))
             self._start(record, image, prove_only=False)
             self._folders.mark_started(order.allocation)
             self._images[order.allocation] = image
             return self.booted(order.allocation)
+
+    def set_network(self, allocation: AllocationId, mode: Network) -> None:
+        """Give a running sandbox this one of its order's networks and no other."""
+        record = self._record(allocation)
+        if mode not in record.networks:
+            raise _network_unsupported("its order does not name this network mode", mode, record.networks)
+        self._require_own()
+        with self._alone(allocation):
+            pid = self._running(allocation)
+            if not record.networked:
+                return
+            try:
+                self._network.change(record, mode, pid, self._places(allocation).bundle)
+            except OSError as error:
+                self._running(allocation)
+                says = error.strerror or ""
+                raise start_failed("the sandbox's network could not be changed", says=says) from error
 
     def booted(self, allocation: AllocationId) -> Booted:
         """The identity read back from the running thing."""
@@ -253,17 +282,20 @@ class OciProvider:
             else:
                 self._execs.abandon(self._places(record.allocation).sandbox)
 
-    def _claim(
-        self, name: str, hostname: str, key: ContentKey, size: SandboxSize, env: dict[str, str]
-    ) -> tuple[AllocationRecord, HeldImage]:
+    def _wanted(self, order: Order) -> AllocationRecord:
+        key, env = order.frozen.content_key, dict(order.env or {})
+        names = (self._installation, order.allocation, order.session)
+        return AllocationRecord(*names, key, _NO_BASE, order.size, env, order.networks)
+
+    def _claim(self, wanted: AllocationRecord) -> tuple[AllocationRecord, HeldImage]:
         """Write down that the allocation needs the variant, and that a range is its own."""
         with self._claims:
-            image = self._layers.verified(key)
+            image = self._layers.verified(wanted.key)
             subid = "".join(_text(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")))
             base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subid))
             if base is None:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
-            record = AllocationRecord(self._installation, name, hostname, key, base, size, env)
+            record = replace(wanted, base=base)
             self._folders.add(record)
             return record, image
 
@@ -281,10 +313,9 @@ class OciProvider:
             raise
 
     def _refuse_unenforceable(self, order: Order) -> None:
-        if order.network not in self._declaration.networks:
-            enforced = {"network": order.network, "enforced": sorted(self._declaration.networks)}
-            message = "this network mode cannot be enforced"
-            raise RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=enforced)
+        for mode in order.networks:
+            if mode not in self._declaration.networks:
+                raise _network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
         missing = sorted(DECLARATION.enforces - self._declaration.enforces)
         if missing or not order.size.holds(_LEAST):
             facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
@@ -354,6 +385,11 @@ class OciProvider:
 
 def _not_running() -> RefusedError:
     return RefusedError(Reason.NOT_RUNNING, "the sandbox is not running")
+
+
+def _network_unsupported(message: str, mode: Network, offered: Iterable[Network]) -> RefusedError:
+    details = {"network": mode, "offered": sorted(offered)}
+    return RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=details)
 
 
 def _text(path: Path) -> str:

@@ -12,11 +12,13 @@ from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, create_comma
 from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage
+from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime, complaint, open_files
 from sandbay.adapters.providers.oci.seccomp import profile
 from sandbay.domain.command import WORKSPACE, User, find_user
+from sandbay.domain.declaration import Network
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ImageConfig
@@ -27,6 +29,7 @@ NOOP_SECONDS = 30.0
 _SEARCHABLE = 0o711
 USER_FILES = ("/etc/passwd", "/etc/group")
 _ROOT = User(0, 0)
+_IPV6 = Path("/proc/sys/net/ipv6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Starter:
     reaping: Reaping
     init: Path
     swap: bool
+    network: SandboxNetwork
 
     def start(self, record: AllocationRecord, image: HeldImage, places: Places, *, prove_only: bool) -> None:
         """Returns when a program has run inside. `prove_only` leaves the image's user and folders out of it.
@@ -93,6 +97,7 @@ class Starter:
         self._write_bundle(record, root, places)
         Groups(self.cgroups, places.sandbox.group).make()
         self._run_init(places)
+        self._attach(record, places)
         self._prove_limits(record, places.sandbox.group)
         self._prove_running(places)
 
@@ -105,6 +110,15 @@ class Starter:
         if code != 0:
             says = "it took too long" if code is None else complaint(places.log)
             raise start_failed("the runtime did not start the sandbox", says=says)
+
+    def _attach(self, record: AllocationRecord, places: Places) -> None:
+        """Only our init runs yet, so no program of the image ever sees the namespace without its rules."""
+        if record.networks[0] is Network.DISABLED:
+            return
+        pid = Groups(self.cgroups, places.sandbox.group).init_pid()
+        if pid is None:
+            raise start_failed("the sandbox's first process has ended")
+        self.network.attach(record, pid, places.bundle)
 
     @staticmethod
     def _make_folders(places: Places) -> None:
@@ -143,6 +157,8 @@ class Starter:
             open_files=open_files(),
             resources=resources(record.size, swap=self.swap),
             seccomp=profile(platform.machine()),
+            network_files=self.network.make_files(record, places.bundle) if record.networked else None,
+            ipv6=_IPV6.exists(),
         )
         (places.bundle / "config.json").write_text(json.dumps(spec(parts)))
 

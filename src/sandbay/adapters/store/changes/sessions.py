@@ -1,6 +1,6 @@
 """Admission, reservation, and the moves of Sessions and allocations."""
 
-from sqlalchemy import Connection, bindparam, func, insert, null, select, update
+from sqlalchemy import Connection, Insert, bindparam, func, insert, null, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.changes.guards import move, refuse_taken, refuse_unless, value_there
@@ -10,26 +10,48 @@ from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import (
     allocations,
     frozen_releases,
+    frozen_templates,
     idempotency_keys,
     is_open,
     pins,
     readiness,
+    session_events,
     sessions,
 )
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.session import FINAL
+from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import AdmitSession, Conflict, ConflictKind, MoveAllocation, MoveSession, Reserve
 
 _KEY_USED = select(idempotency_keys.c.session).where(
     idempotency_keys.c.project == bindparam("project"), idempotency_keys.c.key == bindparam("key")
 )
 _ADD_SESSION = insert(sessions).inline()
+_TEMPLATE_THERE = select(frozen_templates.c.digest).where(frozen_templates.c.digest == bindparam("digest"))
+
+
+def _add_event() -> Insert:
+    """What the Session is now, written down as an event."""
+    now = select(
+        sessions.c.id,
+        sessions.c.revision,
+        bindparam("at", type_=UtcTime),
+        sessions.c.state,
+        sessions.c.waiting_for,
+        sessions.c.fault,
+    ).where(sessions.c.id == bindparam("key"))
+    return insert(session_events).from_select([column.name for column in session_events.c], now)
+
+
+_ADD_EVENT = _add_event()
 
 
 def _admit_session(connection: Connection, change: AdmitSession) -> None:
     session, frozen = change.session, change.frozen
     if session.frozen_digest != frozen.document_digest:
         raise ValueError(f"Session {session.id} does not name the frozen release that it is admitted on")
+    if session.template_digest != (change.template and change.template.document_digest):
+        raise ValueError(f"Session {session.id} does not name the frozen Template that it is prepared with")
     use = {"project": session.project, "key": change.idempotency_key}
     if change.idempotency_key is not None:
         refuse_taken(connection, _KEY_USED, use, change)
@@ -42,10 +64,21 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
         "content_key": frozen.content_key,
     }
     connection.execute(insert(frozen_releases), row)
+    _keep_template(connection, change.template)
     connection.execute(_ADD_SESSION, values_of(session))
+    connection.execute(_ADD_EVENT, {"key": session.id, "at": session.created_at})
     if change.idempotency_key is not None:
         used = {**use, "body_hash": change.body_hash, "session": session.id}
         connection.execute(insert(idempotency_keys), used)
+
+
+def _keep_template(connection: Connection, template: FrozenTemplate | None) -> None:
+    """Once, however many Sessions are prepared with it."""
+    if template is None:
+        return
+    digest = {"digest": template.document_digest}
+    if connection.execute(_TEMPLATE_THERE, digest).first() is None:
+        connection.execute(insert(frozen_templates), {**digest, "document": template.document.decode()})
 
 
 _OPEN_OF_SESSION = select(allocations.c.id).where(allocations.c.session == bindparam("session"), is_open)
@@ -99,6 +132,7 @@ def _move_session(connection: Connection, change: MoveSession) -> None:
     ended_at = change.at if change.to in FINAL else None
     values = {"key": change.session, "to": change.to, "fault": change.fault, "ended_at": ended_at}
     move(connection, _SESSION_STATE, _MOVE_SESSION, values, change)
+    connection.execute(_ADD_EVENT, {"key": change.session, "at": change.at})
 
 
 _ALLOCATION_STATE = select(allocations.c.state).where(allocations.c.id == bindparam("key"))

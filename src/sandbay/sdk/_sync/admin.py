@@ -1,3 +1,4 @@
+# Made by `./dev sdk` from _async/admin.py, which is the one to edit.
 """An installation as its administrators see it."""
 
 from collections.abc import Mapping, Sequence
@@ -5,10 +6,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from sandbay.sdk import context
-from sandbay.sdk.catalog import Images
-from sandbay.sdk.registries import Registries
+from sandbay.sdk._sync.catalog import Images
+from sandbay.sdk._sync.publishes import Publishes
+from sandbay.sdk._sync.registries import Registries
+from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
-from sandbay.sdk.transport import Call, Transport, segment
+from sandbay.sdk.transport import segment
 
 _DEPLOYMENT = "/core/v1/sandbox/deployment"
 _PROJECTS = "/core/v1/projects"
@@ -97,6 +100,7 @@ class AdminClient:
             transport = Transport(url or known.url, admin_key or known.administrator_key())
         self.transport = transport
         self.images = Images(transport)
+        self.publishes = Publishes(transport)
         self.deployment = Deployments(transport)
         self.registries = Registries(transport)
         self.nodes = Nodes(transport)
@@ -106,9 +110,14 @@ class AdminClient:
         """Any Session, with its node, runtime and first process on the host."""
         return Session.of(self.transport.send(Call("GET", f"/core/v1/sandbox/sessions/{segment(session)}")))
 
-    def audit(self, subject: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """Who changed what, of one subject or of all."""
-        return list(self.transport.pages("/core/v1/audit", {"subject": subject}))
+    def audit(self, subject: str | None = None, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Who changed what, newest first: of one subject or of all, the whole audit or so many entries of it."""
+        found: list[Mapping[str, Any]] = []
+        for entry in self.transport.pages("/core/v1/audit", {"subject": subject}):
+            if len(found) == limit:
+                break
+            found.append(entry)
+        return found
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,12 +1,15 @@
+# Made by `./dev sdk` from _async/sandbox.py, which is the one to edit.
 """One sandbox, as a handle: its image, its commands, its files."""
 
 from types import TracebackType
 from typing import Self, Unpack
 
-from sandbay.sdk.client import WAIT, Client, Wish
-from sandbay.sdk.commands import Commands
-from sandbay.sdk.files import Files
+from sandbay.sdk._sync.client import Client
+from sandbay.sdk._sync.commands import Commands
+from sandbay.sdk._sync.files import Files
+from sandbay.sdk.client import WAIT, Wish
 from sandbay.sdk.resources import FrozenImage, ProgressCallback, Session
+from sandbay.sdk.twins import shielded
 
 
 class Sandbox:
@@ -89,8 +92,9 @@ class Sandbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._owns_session:
-                self.delete()
-        finally:
-            self.close()
+        with shielded():
+            try:
+                if self._owns_session:
+                    self.delete()
+            finally:
+                self.close()

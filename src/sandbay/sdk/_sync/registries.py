@@ -1,9 +1,11 @@
+# Made by `./dev sdk` from _async/registries.py, which is the one to edit.
 """The installation's credentials for registries. They go in and never come out."""
 
 from collections.abc import Sequence
 
+from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.resources import RegistrySecret
-from sandbay.sdk.transport import Call, Transport, segment
+from sandbay.sdk.transport import segment
 
 _SECRETS = "/core/v1/sandbox/registry-secrets"
 

@@ -10,16 +10,18 @@ import os
 import secrets
 from collections.abc import Iterator
 
-from sandbay.sdk.copying import DEEPEST, Copied, SandboxFiles, Tally, last_name, refused, single_name
+from sandbay.sdk._async.sandbox_files import AsyncSandboxFiles
+from sandbay.sdk.copying import DEEPEST, Copied, Tally, last_name, refused, single_name
 from sandbay.sdk.resources import FileEntry, ProgressCallback
+from sandbay.sdk.twins import async_work
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PERMISSIONS = 0o777  # never setuid, setgid or sticky
 
 
-def copy_out(
-    files: SandboxFiles, source: str, target: str | os.PathLike[str], progress: ProgressCallback | None = None
+async def copy_out(
+    files: AsyncSandboxFiles, source: str, target: str | os.PathLike[str], progress: ProgressCallback | None = None
 ) -> Copied:
     """Copy the file or folder `source` of the sandbox to `target` here.
 
@@ -27,53 +29,62 @@ def copy_out(
     in one step, a link that is there is replaced, not followed. Links and special files of the sandbox are
     left out and reported. Raises `RequestError` (path_not_found, path_invalid) and `OSError` of this machine.
     """
-    entry = files.stat(source)
+    entry = await files.stat(source)
     tally = Tally(progress)
-    path = os.fspath(target)
-    name = last_name(source) if os.path.isdir(path) else last_name(path)  # noqa: PTH112 - descriptors, not Path
-    parent = path if os.path.isdir(path) else os.path.dirname(path.rstrip("/")) or "."  # noqa: PTH112, PTH120
+    parent, name = await async_work(_landing, source, os.fspath(target))
     with _opened(os.open(parent, _FOLDER)) as folder:
-        _put(files, source, entry, folder, name, tally)
+        await _put(files, source, entry, folder, name, tally)
     return tally.copied
 
 
-def _put(files: SandboxFiles, source: str, entry: FileEntry, folder: int, name: str | None, tally: Tally) -> None:
+def _landing(source: str, target: str) -> tuple[str, str | None]:
+    """The folder here that takes it, and under which name."""
+    if os.path.isdir(target):  # noqa: PTH112 - descriptors, not Path
+        return target, last_name(source)
+    return os.path.dirname(target.rstrip("/")) or ".", last_name(target)  # noqa: PTH120
+
+
+async def _put(
+    files: AsyncSandboxFiles, source: str, entry: FileEntry, folder: int, name: str | None, tally: Tally
+) -> None:
     if entry.kind == "directory":
         if name is None:
-            _fill(files, source, folder, tally, 0)
+            await _fill(files, source, folder, tally, 0)
         else:
             with _opened(_made(folder, name, entry.mode)) as inner:
-                _fill(files, source, inner, tally, 0)
+                await _fill(files, source, inner, tally, 0)
     elif entry.kind == "file" and name is not None:
-        _receive(files, source, entry, folder, name, tally)
+        await _receive(files, source, entry, folder, name, tally)
     else:
         raise refused(f"{source} is neither a file nor a folder ({entry.kind}), and nothing else is copied", source)
 
 
-def _fill(files: SandboxFiles, source: str, folder: int, tally: Tally, depth: int) -> None:
+async def _fill(files: AsyncSandboxFiles, source: str, folder: int, tally: Tally, depth: int) -> None:
     """Copy all that is in the sandbox's folder into the open folder."""
     if depth > DEEPEST:
         raise refused(f"{source} is more than {DEEPEST} folders deep", source)
-    for entry in files.list(source):
+    for entry in await files.list(source):
         name = single_name(entry.name)
         path = f"{source.rstrip('/')}/{name}"
         if entry.kind == "directory":
             with _opened(_made(folder, name, entry.mode)) as inner:
-                _fill(files, path, inner, tally, depth + 1)
+                await _fill(files, path, inner, tally, depth + 1)
         elif entry.kind == "file":
-            _receive(files, path, entry, folder, name, tally)
+            await _receive(files, path, entry, folder, name, tally)
         else:
             tally.skip(path, f"a {entry.kind} is not copied")
 
 
-def _receive(files: SandboxFiles, source: str, entry: FileEntry, folder: int, name: str, tally: Tally) -> None:
+async def _receive(
+    files: AsyncSandboxFiles, source: str, entry: FileEntry, folder: int, name: str, tally: Tally
+) -> None:
     """Write to a new file beside, then take the name: never through a link, never half a file."""
     fresh = f".sandbay-{secrets.token_hex(8)}"
     handle = os.open(fresh, _NEW_FILE, entry.mode & _PERMISSIONS, dir_fd=folder)  # the umask applies
     try:
         with os.fdopen(handle, "wb") as output:
-            for chunk in files.chunks(source):
-                output.write(chunk)
+            async for chunk in files.chunks(source):
+                await async_work(output.write, chunk)
                 tally.add(len(chunk))
         os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException as error:

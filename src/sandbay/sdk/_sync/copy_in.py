@@ -1,3 +1,4 @@
+# Made by `./dev sdk` from _async/copy_in.py, which is the one to edit.
 """From this machine to a sandbox. Links below the source are not followed, and special files not opened.
 
 An agent may have prepared the folder that is copied: a link in it must not send a secret of this machine.
@@ -7,9 +8,11 @@ import os
 import stat
 from collections.abc import Iterator
 
-from sandbay.sdk.copying import DEEPEST, Copied, SandboxFiles, Tally, last_name, refused
+from sandbay.sdk._sync.sandbox_files import SandboxFiles
+from sandbay.sdk.copying import DEEPEST, Copied, Tally, last_name, refused
 from sandbay.sdk.errors import RequestError
 from sandbay.sdk.resources import ProgressCallback
+from sandbay.sdk.twins import work
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 256 * 1024
@@ -35,7 +38,7 @@ def copy_in(
 
 def _landing(files: SandboxFiles, source: str, target: str) -> str:
     try:
-        is_folder = files.stat(target).kind == "directory"
+        is_folder = (files.stat(target)).kind == "directory"
     except RequestError as error:
         if error.code != "path_not_found":
             raise
@@ -59,7 +62,7 @@ def _send(files: SandboxFiles, handle: int, source: str, target: str, tally: Tal
 def _send_folder(files: SandboxFiles, folder: int, source: str, target: str, tally: Tally, depth: int) -> None:
     if depth > DEEPEST:
         raise refused(f"{source} is more than {DEEPEST} folders deep", source)
-    for name in sorted(os.listdir(folder)):
+    for name in sorted(work(os.listdir, folder)):
         path = f"{source.rstrip('/')}/{name}"
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -75,6 +78,6 @@ def _send_folder(files: SandboxFiles, folder: int, source: str, target: str, tal
 
 def _bytes_of(handle: int, tally: Tally) -> Iterator[bytes]:
     os.lseek(handle, 0, os.SEEK_SET)
-    while chunk := os.read(handle, _CHUNK):
+    while chunk := work(os.read, handle, _CHUNK):
         tally.add(len(chunk))
         yield chunk

@@ -1,16 +1,19 @@
+# Made by `./dev sdk` from _async/files.py, which is the one to edit.
 """The files of one sandbox. Relative paths start at the sandbox's `/workspace`."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
 
-from sandbay.sdk import copy_in, copy_out
+from sandbay.sdk._sync import copy_in, copy_out
+from sandbay.sdk._sync.transport import Body, Call, Transport
 from sandbay.sdk.copying import Copied
 from sandbay.sdk.errors import TransferError
 from sandbay.sdk.resources import FileEntry, ProgressCallback
-from sandbay.sdk.transport import Body, Call, Transport, segment
+from sandbay.sdk.transport import segment
+from sandbay.sdk.twins import Pieces
 
 Path = str | os.PathLike[str]
 _SLOW = 600.0
@@ -24,7 +27,7 @@ class Files:
 
     def read(self, path: str) -> bytes:
         """A file's bytes, all at once."""
-        return b"".join(self.chunks(path))
+        return b"".join(list(self.chunks(path)))
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """A file's bytes in pieces. Raises `stream_lost` when they stop too early."""
@@ -36,7 +39,7 @@ class Files:
         finally:
             response.close()
 
-    def write(self, path: str, data: bytes | str | Iterable[bytes], *, mode: int | None = None) -> None:
+    def write(self, path: str, data: bytes | str | Pieces, *, mode: int | None = None) -> None:
         """Replace a file in one step; missing parents are made. Text is written as UTF-8.
 
         Pieces are taken from `data` once, so then a lost connection is not tried again.
@@ -85,11 +88,11 @@ class Files:
         self._transport.send(Call("DELETE", self._base, params={"path": path}, repeatable=False))
 
     def copy_in(self, source: Path, target: str, *, progress: ProgressCallback | None = None) -> Copied:
-        """Copy a file or folder of this machine into the sandbox; see `sdk.copy_in`."""
+        """Copy a file or folder of this machine into the sandbox; links in it are not followed."""
         return copy_in.copy_in(self, source, target, progress)
 
     def copy_out(self, source: str, target: Path, *, progress: ProgressCallback | None = None) -> Copied:
-        """Copy a file or folder of the sandbox to this machine; see `sdk.copy_out`."""
+        """Copy a file or folder of the sandbox to this machine; links are left out."""
         return copy_out.copy_out(self, source, target, progress)
 
     def _post(self, what: str, **call: Any) -> None:

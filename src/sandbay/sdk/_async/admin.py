@@ -1,0 +1,131 @@
+"""An installation as its administrators see it."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from sandbay.sdk import context
+from sandbay.sdk._async.catalog import AsyncImages
+from sandbay.sdk._async.publishes import AsyncPublishes
+from sandbay.sdk._async.registries import AsyncRegistries
+from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
+from sandbay.sdk.transport import segment
+
+_DEPLOYMENT = "/core/v1/sandbox/deployment"
+_PROJECTS = "/core/v1/projects"
+
+
+class AsyncDeployments:
+    """The one deployment of the installation."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def get(self) -> Deployment:
+        """As it is now."""
+        return Deployment.of(await self._transport.send(AsyncCall("GET", _DEPLOYMENT)))
+
+    async def put(
+        self,
+        *,
+        expected_generation: int,
+        default_image: str | None,
+        default_platform: str,
+        pools: Sequence[Mapping[str, Any]],
+    ) -> Deployment:
+        """Replace it whole. Raises `StateError` (generation_stale, in_use), `UnknownReferenceError`."""
+        body = {
+            "expected_generation": expected_generation,
+            "default_image": default_image,
+            "default_platform": default_platform,
+            "pools": list(pools),
+        }
+        return Deployment.of(await self._transport.send(AsyncCall("PUT", _DEPLOYMENT, json=body)))
+
+
+class AsyncNodes:
+    """The installation's nodes."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Sequence[Node]:
+        """All nodes, those that are away included."""
+        return [Node.of(item) async for item in self._transport.pages("/core/v1/sandbox/nodes")]
+
+
+class AsyncProjects:
+    """Projects and their keys."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Sequence[Project]:
+        """All projects."""
+        return [Project.of(item) async for item in self._transport.pages(_PROJECTS)]
+
+    async def create(self, name: str) -> Project:
+        """A new project. Raises `StateError` (name_taken)."""
+        return Project.of(await self._transport.send(AsyncCall("POST", _PROJECTS, json={"name": name})))
+
+    async def keys(self, project: str) -> Sequence[Key]:
+        """The keys of a project, without their secrets."""
+        return [Key.of(item) async for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/keys")]
+
+    async def create_key(self, project: str, name: str, *, principal: str | None = None) -> Key:
+        """A new key; its `secret` is shown this once."""
+        body = {"name": name} if principal is None else {"name": name, "principal": principal}
+        return Key.of(await self._transport.send(AsyncCall("POST", f"{_PROJECTS}/{segment(project)}/keys", json=body)))
+
+    async def revoke_key(self, project: str, key: str) -> None:
+        """End a key at once."""
+        await self._transport.send(AsyncCall("DELETE", f"{_PROJECTS}/{segment(project)}/keys/{segment(key)}"))
+
+    async def sessions(self, project: str) -> Sequence[Session]:
+        """The Sessions of a project."""
+        return [Session.of(item) async for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/sessions")]
+
+
+class AsyncAdminClient:
+    """A connection with an administrator key; where both come from is as with `Client`."""
+
+    def __init__(
+        self, url: str | None = None, admin_key: str | None = None, *, transport: AsyncTransport | None = None
+    ) -> None:
+        """`transport` replaces both."""
+        if transport is None:
+            known = context.find() if url is None or admin_key is None else context.Context(url, admin_key=admin_key)
+            transport = AsyncTransport(url or known.url, admin_key or known.administrator_key())
+        self.transport = transport
+        self.images = AsyncImages(transport)
+        self.publishes = AsyncPublishes(transport)
+        self.deployment = AsyncDeployments(transport)
+        self.registries = AsyncRegistries(transport)
+        self.nodes = AsyncNodes(transport)
+        self.projects = AsyncProjects(transport)
+
+    async def session(self, session: str) -> Session:
+        """Any Session, with its node, runtime and first process on the host."""
+        return Session.of(await self.transport.send(AsyncCall("GET", f"/core/v1/sandbox/sessions/{segment(session)}")))
+
+    async def audit(self, subject: str | None = None, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Who changed what, newest first: of one subject or of all, the whole audit or so many entries of it."""
+        found: list[Mapping[str, Any]] = []
+        async for entry in self.transport.pages("/core/v1/audit", {"subject": subject}):
+            if len(found) == limit:
+                break
+            found.append(entry)
+        return found
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,106 @@
+"""An installation as one project sees it."""
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from sandbay.sdk import context
+from sandbay.sdk._async.admission import AsyncAdmission
+from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.client import WAIT, Wish, said
+from sandbay.sdk.resources import Project, Session, UsableImage
+from sandbay.sdk.transport import segment
+
+
+class AsyncImages:
+    """The images that this project may use."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Sequence[UsableImage]:
+        """All of them."""
+        return [UsableImage.of(item) async for item in self._transport.pages("/v1/images")]
+
+    async def explain(self, image: str | None = None, *, platform: str | None = None) -> Mapping[str, Any]:
+        """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
+        body = {"runtime_image_id": image, "platform": platform}
+        call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
+        answer: Mapping[str, Any] = await self._transport.send(call)
+        return answer
+
+
+class AsyncSessions:
+    """The Sessions of this project."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    def request(
+        self,
+        image: str | None = None,
+        *,
+        wait: int = WAIT,
+        **wish: Unpack[Wish],
+    ) -> AsyncAdmission:
+        """A Session to be made, nothing sent yet. `wait` in seconds."""
+        return AsyncAdmission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
+
+    async def list(self) -> Sequence[Session]:
+        """All Sessions of the project, ended ones included as long as they are kept."""
+        return [Session.of(item) async for item in self._transport.pages("/v1/sessions")]
+
+    async def get(self, session: str) -> Session:
+        """One Session. Raises `UnknownReferenceError` (not_found)."""
+        return Session.of(await self._transport.send(AsyncCall("GET", f"/v1/sessions/{segment(session)}")))
+
+    async def delete(self, session: str, *, wait: int = 0) -> Session:
+        """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""
+        path = f"/v1/sessions/{segment(session)}"
+        ending = Session.of(await self._transport.send(AsyncCall("DELETE", path)))
+        if not wait or ending.status != "ending":
+            return ending
+        look = AsyncCall("GET", path, params={"wait": wait, "status": ending.status}, read_timeout=wait + 30.0)
+        return Session.of(await self._transport.send(look))
+
+
+class AsyncClient:
+    """A connection with a project key.
+
+    Without `url` and `api_key` they come from the environment or from the file that `sandbay up` wrote.
+    Raises `NoContextError` when there are none.
+    """
+
+    def __init__(
+        self, url: str | None = None, api_key: str | None = None, *, transport: AsyncTransport | None = None
+    ) -> None:
+        """`transport` replaces both."""
+        if transport is None:
+            known = context.find() if url is None or api_key is None else context.Context(url, api_key)
+            transport = AsyncTransport(url or known.url, api_key or known.project_key())
+        self.transport = transport
+        self.images = AsyncImages(transport)
+        self.sessions = AsyncSessions(transport)
+
+    async def project(self) -> Project:
+        """The project of this key."""
+        return Project.of(await self.transport.send(AsyncCall("GET", "/v1/project")))
+
+    async def set_project_image(self, image: str | None, *, expected_revision: int | None = None) -> Project:
+        """Set, or with None clear, the project's standing preference. A refused write changes nothing."""
+        body: dict[str, Any] = {"runtime_image_id": image}
+        if expected_revision is not None:
+            body["expected_revision"] = expected_revision
+        return Project.of(await self.transport.send(AsyncCall("PATCH", "/v1/project", json=body)))
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,99 @@
+"""One sandbox, as a handle: its image, its commands, its files."""
+
+from types import TracebackType
+from typing import Self, Unpack
+
+from sandbay.sdk._async.client import AsyncClient
+from sandbay.sdk._async.commands import AsyncCommands
+from sandbay.sdk._async.files import AsyncFiles
+from sandbay.sdk.client import WAIT, Wish
+from sandbay.sdk.resources import FrozenImage, ProgressCallback, Session
+from sandbay.sdk.twins import async_shielded
+
+
+class AsyncSandbox:
+    """A running Session. `commands` and `files` act in it, `session` is what was last known of it.
+
+    The end of a `with` block ends a Session that was created here, and only lets go of one that was connected.
+    """
+
+    def __init__(self, client: AsyncClient, session: Session, *, owns_session: bool, owns_client: bool) -> None:
+        """Use `create` or `connect`."""
+        self.session = session
+        self.commands = AsyncCommands(client.transport, session.id)
+        self.files = AsyncFiles(client.transport, session.id)
+        self._client, self._owns_session, self._owns_client = client, owns_session, owns_client
+
+    @classmethod
+    async def create(
+        cls,
+        image: str | None = None,
+        *,
+        wait: int = WAIT,
+        progress: ProgressCallback | None = None,
+        client: AsyncClient | None = None,
+        **wish: Unpack[Wish],
+    ) -> Self:
+        """Admit a Session and wait until it runs, at most `wait` seconds for an image or a place; 0 fails at once.
+
+        Without `image` the project's or the deployment's choice is taken. Raises why there is none:
+        `UnknownReferenceError`, `ChoosingError`, `PlacementError`, `StartError`, `RequestError`. Whatever is
+        raised, an interruption included, nothing keeps running.
+        """
+        ours = client or AsyncClient()
+        try:
+            admission = ours.sessions.request(image, wait=wait, **wish)
+            async with admission.kept_if_whole():
+                return cls(ours, await admission.wait(progress), owns_session=True, owns_client=client is None)
+        except BaseException:
+            if client is None:
+                await ours.aclose()
+            raise
+
+    @classmethod
+    async def connect(cls, session: str, *, client: AsyncClient | None = None) -> Self:
+        """A handle for a Session that exists. Raises `UnknownReferenceError` (not_found)."""
+        ours = client or AsyncClient()
+        try:
+            return cls(ours, await ours.sessions.get(session), owns_session=False, owns_client=client is None)
+        except BaseException:
+            if client is None:
+                await ours.aclose()
+            raise
+
+    @property
+    def id(self) -> str:
+        """The Session's id."""
+        return self.session.id
+
+    @property
+    def image(self) -> FrozenImage:
+        """What it runs for its whole life: `digest`, `release`, `decided_by` and more."""
+        return self.session.image
+
+    async def refresh(self) -> Session:
+        """Ask again what is known of the Session."""
+        self.session = await self._client.sessions.get(self.id)
+        return self.session
+
+    async def delete(self) -> None:
+        """End the Session now; ending it again is fine."""
+        await self._client.sessions.delete(self.id)
+
+    async def aclose(self) -> None:
+        """Close the connections that were made for this handle; the Session lives on."""
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with async_shielded():
+            try:
+                if self._owns_session:
+                    await self.delete()
+            finally:
+                await self.aclose()

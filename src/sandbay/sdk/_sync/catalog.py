@@ -1,0 +1,224 @@
+# Made by `./dev sdk` from _async/catalog.py, which is the one to edit.
+"""The catalog, for administrators: images, releases, channels, and what nodes hold of them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk._sync.uploads import upload
+from sandbay.sdk.archive import ArchiveFile
+from sandbay.sdk.catalog import STABLE, Asked, prepare_failed, summed
+from sandbay.sdk.client import said
+from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
+from sandbay.sdk.layout import LayoutTar
+from sandbay.sdk.references import Reference, parse
+from sandbay.sdk.resources import Channel, Evicted, Image, ProgressCallback, Readiness, Release
+from sandbay.sdk.transport import segment
+from sandbay.sdk.twins import work
+
+_IMAGES = "/core/v1/sandbox/images"
+_VERIFIED_WITHIN = 1800.0
+_PATIENCE = 60.0
+_PAUSE = 1.0
+
+
+class Images:
+    """The catalog's images. Methods that take a reference know `NAME`, `NAME:CHANNEL`, `NAME:7`, `NAME@DIGEST`."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Sequence[Image]:
+        """All images."""
+        return [Image.of(item) for item in self._transport.pages(_IMAGES)]
+
+    def get(self, name: str) -> Image:
+        """One image by name or id. Raises `UnknownReferenceError` (image_unknown)."""
+        return Image.of(self._transport.send(Call("GET", f"{_IMAGES}/{segment(name)}")))
+
+    def create(self, name: str, *, description: str | None = None, labels: Mapping[str, str] | None = None) -> Image:
+        """A new entry without releases. Raises `StateError` (name_taken)."""
+        body = {"name": name, "description": description, "labels": labels}
+        return Image.of(self._transport.send(Call("POST", _IMAGES, json=said(body))))
+
+    def releases(self, name: str) -> Sequence[Release]:
+        """All releases of an image, whole."""
+        return [Release.of(item) for item in self._transport.pages(f"{_IMAGES}/{segment(name)}/releases")]
+
+    def release(self, reference: str) -> Release:
+        """The release that a reference means now. Raises `UnknownReferenceError`."""
+        asked = parse(reference)
+        if asked.digest is not None:
+            return self._by_digest(asked)
+        number = asked.number if asked.number is not None else (self._channel(asked)).release
+        return Release.of(self._transport.send(Call("GET", f"{_IMAGES}/{segment(asked.name)}/releases/{number}")))
+
+    def register_layout(
+        self,
+        name: str,
+        folder: str | os.PathLike[str],
+        *,
+        tag: str | None = None,
+        progress: ProgressCallback | None = None,
+        **asked: Unpack[Asked],
+    ) -> Release:
+        """Upload an OCI layout folder and register it as a release of `name`; the image is made if missing.
+
+        The same content again is the same release. It is `pending` until a node has proved it (`wait_active`).
+        Raises `ContentError` and what `create` raises.
+        """
+        return self._register(
+            name,
+            {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
+            asked,
+        )
+
+    def register_archive(
+        self,
+        name: str,
+        file: str | os.PathLike[str],
+        *,
+        tag: str | None = None,
+        progress: ProgressCallback | None = None,
+        **asked: Unpack[Asked],
+    ) -> Release:
+        """Upload an archive and register it: the tar of an OCI layout, or what `docker save` wrote.
+
+        `tag` says which image where there are several, as the archive spells it. Raises as `register_layout` does.
+        """
+        return self._register(
+            name,
+            {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
+            asked,
+        )
+
+    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+        """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
+
+        A tag is resolved to its digest now. Where the registry wants credentials, put them first
+        (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
+        """
+        return self._register(name, {"registry": reference}, asked)
+
+    def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
+        """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
+
+        Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
+        """
+        return self._register(name, None, asked)
+
+    def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+        try:
+            self.create(name)
+        except StateError as error:
+            if error.code != "name_taken":
+                raise
+        body = {
+            "source": None if source is None else said(source),
+            "artifacts": dict(asked.get("artifacts", {})) or None,
+            "platforms": list(asked.get("platforms", ())) or None,
+            "providers": list(asked.get("providers", ())) or None,
+            "source_commit": asked.get("source_commit"),
+            "promote": asked.get("promote"),
+        }
+        call = Call("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
+        return Release.of(self._transport.send(call))
+
+    def wait_active(
+        self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None
+    ) -> Release:
+        """Wait until a release is active. Raises what keeps it from that.
+
+        Its fault when it is rejected, `image_prepare_failed` when every node gave up on it, `wait_expired`
+        after `timeout` seconds.
+        """
+        waited = 0.0
+        while True:
+            call = Call("GET", f"{_IMAGES}/{segment(name)}/releases/{number}", patience=_PATIENCE)
+            release = Release.of(self._transport.send(call))
+            if release.state == "rejected":
+                raise of_reason(release.raw.get("fault"))
+            if release.state != "pending":
+                return release
+            held = [line for line in self.readiness(name) if line.release == number]
+            if held and all(line.state == "failed" and line.retry_at is None for line in held):
+                raise of_reason(prepare_failed(f"{name}:{number}", held))
+            if waited >= timeout:
+                message = f"{name}:{number} is still pending after {timeout:.0f} s"
+                raise of_reason({"code": "wait_expired", "message": message})
+            if progress is not None:
+                progress(summed(held))
+            self._transport.sleep(_PAUSE)
+            waited += _PAUSE
+
+    def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
+        """Point a channel at a release. Raises `ChoosingError` (release_pending, release_rejected, …)."""
+        asked = parse(reference)
+        if asked.is_whole_image:
+            message = f"say which release of {asked.name} to promote, as {asked.name}:7"
+            raise UnknownReferenceError(message, code="invalid_reference", param="reference")
+        number = asked.number if asked.number is not None else (self.release(reference)).number
+        body = {"release": number, "why": why}
+        return Channel.of(
+            self._transport.send(
+                Call("PUT", f"{_IMAGES}/{segment(asked.name)}/channels/{segment(to)}", json=said(body))
+            )
+        )
+
+    def retire(self, reference: str) -> None:
+        """No new Sessions on an image, or on one release of it; those that live go on."""
+        self._become(reference, "retired")
+
+    def deprecate(self, reference: str) -> None:
+        """Advise against an image, or against one release of it; both still work."""
+        self._become(reference, "deprecated")
+
+    def reactivate(self, reference: str) -> None:
+        """Take back `deprecate` and `retire`."""
+        self._become(reference, "active")
+
+    def _become(self, reference: str, state: str) -> None:
+        asked = parse(reference)
+        if asked.is_whole_image:
+            body = {"state": state, "expected_revision": (self.get(asked.name)).revision}
+            self._transport.send(Call("PATCH", f"{_IMAGES}/{segment(asked.name)}", json=body))
+        else:
+            number = asked.number if asked.number is not None else (self.release(reference)).number
+            path = f"{_IMAGES}/{segment(asked.name)}/releases/{number}"
+            self._transport.send(Call("PATCH", path, json={"state": state}, repeatable=True))
+
+    def readiness(self, name: str) -> Sequence[Readiness]:
+        """What each node says of the image."""
+        return [Readiness.of(item) for item in self._transport.pages(f"{_IMAGES}/{segment(name)}/readiness")]
+
+    def evict(self, reference: str, *, node: str | None = None) -> Evicted:
+        """Have nodes drop an image's bytes, as far as nothing needs them."""
+        return Evicted.of(self._about_nodes(reference, "evict", node) or {})
+
+    def preload(self, reference: str, *, node: str | None = None) -> None:
+        """Wish that nodes hold the image; they fetch it in their own time."""
+        self._about_nodes(reference, "preload", node)
+
+    def _about_nodes(self, reference: str, action: str, node: str | None) -> Any:
+        asked = parse(reference)
+        body = {"reference": None if asked.is_whole_image else reference, "node": node}
+        call = Call(
+            "POST", f"{_IMAGES}/{segment(asked.name)}/{action}", json=said(body), repeatable=True, read_timeout=300.0
+        )
+        return self._transport.send(call)
+
+    def _channel(self, asked: Reference) -> Channel:
+        name = asked.channel or STABLE
+        channel = (self.get(asked.name)).channels.get(name)
+        if channel is None:
+            message = f"{asked.name} has no channel {name}"
+            raise UnknownReferenceError(message, code="channel_unknown", param="reference")
+        return channel
+
+    def _by_digest(self, asked: Reference) -> Release:
+        for release in self.releases(asked.name):
+            if any(asked.digest in {v.digest, v.index_digest} for v in release.variants):
+                return release
+        message = f"{asked.name} has no release with this digest"
+        raise UnknownReferenceError(message, code="release_unknown", param="reference")
