@@ -23,11 +23,13 @@ from tests.contracts.store_things import (
     FAULT,
     NODE,
     NOW,
+    answered,
     content,
     entry,
     frozen,
     install,
     key,
+    promised,
     reserved,
     session,
     upload,
@@ -43,11 +45,13 @@ APPEND_ONLY = [
         "idempotency_keys",
         "audit",
         "session_events",
+        "contract_reports",
     ),
 ]
 FROZEN = {
     "images": {"id", "name", "created_at"},
     "release_states": {"release"},
+    "contracts": {"release"},
     "channels": {"image", "name"},
     "keys": {"id", "kind", "principal", "hash", "created_at", "project"},
     "sessions": {
@@ -107,6 +111,7 @@ def fill(store: Store) -> None:
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(promised(), answered(1), promised(checks=2), answered(2))
 
 
 def rows(raw: Raw, table: Table) -> list[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ import pytest
 
 from sandbay.domain.allocation import Allocation
 from sandbay.domain.catalog import Image
+from sandbay.domain.contract import Checked, Contract, ContractReport, ToolReport, Violation
 from sandbay.domain.deployment import Deployment, Pool, SandboxSize
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import (
@@ -48,6 +49,7 @@ from sandbay.ports.changes import (
     AddImage,
     AddProject,
     AddRelease,
+    AddReport,
     AdmitSession,
     Change,
     Conflict,
@@ -57,11 +59,13 @@ from sandbay.ports.changes import (
     PutNode,
     PutReadiness,
     Reserve,
+    SetContract,
     SetDeployment,
 )
 from sandbay.ports.records import AuditEntry, Page, Upload
 from sandbay.ports.store import (
     Audit,
+    DueChecks,
     Images,
     Keys,
     Needs,
@@ -154,6 +158,31 @@ def frozen(it: Release | None = None, generation: int = 1) -> FrozenRelease:
     )
 
 
+TOOLS = {"node": "node --version", "jq": "jq --version"}
+REPORT = ContractReport(  # noqa: S604 - whether there is one
+    boots=True,
+    shell=True,
+    user="agent",
+    uid=1000,
+    gid=1000,
+    home="/home/ägent",
+    workdir="/workspace",
+    tools={
+        "node": ToolReport("node --version", "/bin/node", 0, "v22.3.0", "22.3.0"),
+        "jq": ToolReport("jq --version", None, 127, "", None, Violation.NOT_FOUND),
+    },
+)
+
+
+def promised(of: Release | None = None, *, checks: int = 1) -> SetContract:
+    return SetContract((of or release()).id, Contract(TOOLS, checks))
+
+
+def answered(number: int, of: Release | None = None, key: str = "web1", **changes: Any) -> AddReport:
+    report = replace(REPORT, **changes)
+    return AddReport((of or release()).id, content(key), NODE, Checked(number, later(number), report))
+
+
 def session(number: int = 1, it: FrozenRelease | None = None, **changes: Any) -> Session:
     made = Session(
         id=SessionId(f"ses_{number}"),
@@ -221,7 +250,7 @@ def everything(store: Store) -> Sequence[object]:
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
-        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
+        *(ReadinessRows(), DueChecks(), RegistrySecrets(), Audit(page=ALL)),
     )
     return [*keys, *events, *opened, *(store.read(query) for query in queries)]
 

@@ -37,3 +37,18 @@ def environment(pairs: Sequence[str] | None) -> dict[str, str]:
         elif name in os.environ:
             said[name] = os.environ[name]
     return said
+
+
+def tools(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=COMMAND` to a mapping. Wrong usage: no name, no command, the same name twice."""
+    said: dict[str, str] = {}
+    for pair in pairs:
+        name, _, command = pair.partition("=")
+        if not name or not command.strip():
+            raise typer.BadParameter(
+                f"{pair!r} is not NAME=COMMAND, such as node='node --version'", param_hint="--tool"
+            )
+        if name in said:
+            raise typer.BadParameter(f"{name} is given twice", param_hint="--tool")
+        said[name] = command
+    return said

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sandbay.domain.allocation import AllocationState, Booted, Order
 from sandbay.domain.command import Command
+from sandbay.domain.contract import CheckOrder, ContractReport
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
@@ -68,6 +69,15 @@ class AllocationReport:
     fault: Fault | None = None
 
 
+@dataclass(frozen=True)
+class CheckOutcome:
+    """What a check saw, or the fault of host or transfer for which it saw nothing and will be tried again."""
+
+    order: CheckOrder
+    report: ContractReport | None = None
+    fault: Fault | None = None
+
+
 class NodeCommands(Protocol):
     """What Core tells one node. Everything but `exec` and `files` returns at once; outcomes come as reports."""
 
@@ -85,6 +95,9 @@ class NodeCommands(Protocol):
 
     def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation. Repeating it, or an unknown one, is harmless."""
+
+    def check(self, order: CheckOrder) -> None:
+        """Start a sandbox of the variant and look at its tools. Repeating it while that is under way is harmless."""
 
     def exec(
         self,
@@ -118,6 +131,9 @@ class CoreReports(Protocol):
 
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """An allocation moved."""
+
+    def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
+        """A check has ended."""
 
 
 class NodeLink(Protocol):

@@ -7,7 +7,7 @@ from sandbay.domain.ids import NodeId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
-from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, NodeCommands, Welcome
+from sandbay.ports.node_link import AllocationReport, CheckOutcome, CoreReports, Hello, NodeCommands, Welcome
 
 
 class InProcessLink:
@@ -54,6 +54,10 @@ class InProcessLink:
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """Pass on."""
         return self._core().allocation(node, epoch, report)
+
+    def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
+        """Pass on."""
+        return self._core().checked(node, epoch, outcome)
 
     def _core(self) -> CoreReports:
         if self._reports is None:

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sandbay.adapters.store.columns import JSON_VALUE, Plain, UtcTime, Word
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.catalog import ImageState
+from sandbay.domain.contract import ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.platform import Platform
@@ -129,6 +130,25 @@ release_states = _table(
     _text("promote", nullable=True),
     _integer("revision"),
     info=_keeps("release"),
+)
+
+contracts = _table(
+    "contracts",
+    _text("release", ForeignKey("releases.id"), primary_key=True),
+    _json("tools"),
+    _integer("checks"),
+    info=_keeps("release"),
+)
+
+contract_reports = _table(
+    "contract_reports",
+    _text("release", ForeignKey("contracts.release"), primary_key=True),
+    _text("content_key", primary_key=True),
+    _integer("number", primary_key=True, autoincrement=False, comment="which check of the release it answers"),
+    _time("at"),
+    _text("node"),
+    Column("report", Plain(ContractReport), nullable=False),
+    info=APPEND_ONLY,
 )
 
 channels = _table(

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from sandbay.adapters.store.changes import catalog, fleet, projects, records, sessions
+from sandbay.adapters.store.changes import catalog, contracts, fleet, projects, records, sessions
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.ports.changes import Change, Conflict, ConflictKind
 
 WRITES: Writes = {
     **catalog.WRITES,
+    **contracts.WRITES,
     **fleet.WRITES,
     **projects.WRITES,
     **records.WRITES,
