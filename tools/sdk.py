@@ -23,6 +23,7 @@ _NAMES = {
     "aiter_bytes": "iter_bytes",
     "aiter_raw": "iter_raw",
     "aread": "read",
+    "asyncio": "sync",  # of websockets; of the standard library only `sdk.twins` knows
 }
 # Every name of our own: AsyncClient is Client, async_work is work.
 _MARKED = re.compile(r"\b(?:Async(?=[A-Z])|async_(?=[a-z]))(\w+)")

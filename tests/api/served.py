@@ -13,6 +13,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from sandbay.api import exec_socket
 from sandbay.api.contract import openapi
 from sandbay.api.server import create_app
 from sandbay.app.core import Core, Settings
@@ -144,7 +145,7 @@ class Documented:
             nonlocal status
             status = message.get("status", status)
             endpoint = scope.get("endpoint")
-            answers = endpoint is not None and status != 405  # no operation answers that
+            answers = endpoint is not None and status not in (405, 499)  # no operation answers these
             if message["type"] == "http.response.body" and status >= 400 and answers:
                 code = json.loads(message["body"])["error"]["code"]
                 told = _CONTRACT[endpoint.__name__]["responses"].get(str(status), {})
@@ -165,7 +166,7 @@ _CONTRACT: Json = {
 def _serve(served: FastAPI, surprises: set[str]) -> tuple[uvicorn.Server, threading.Thread, str]:
     sock = socket.create_server(("127.0.0.1", 0))
     app = Watched(Documented(served, surprises))
-    config = uvicorn.Config(app, loop="asyncio", lifespan="on", log_config=None, access_log=False)
+    config = uvicorn.Config(app, loop="asyncio", lifespan="on", log_config=None, access_log=False, **exec_socket.SERVED)
     config.timeout_graceful_shutdown = 5
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([sock],))

@@ -1,6 +1,7 @@
 """Commands through the API: collected and streamed, capped, refused by name, killed when nobody listens."""
 
 import base64
+import contextlib
 import json
 import resource
 import sys
@@ -10,15 +11,17 @@ from collections.abc import Iterator
 import httpx
 import pytest
 import structlog.testing
+from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
-from sandbay.api.exec import KEPT_BYTES, MEDIA_TYPE
+from sandbay.api.exec import KEPT_BYTES
+from sandbay.api.exec_socket import CREDIT, MESSAGE_BYTES
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from tests.api.served import SESSIONS, Json, Served, answered, refused
 from tests.app.world import eventually
 from tests.fakes.memory_provider import small_system
-
-STREAM = {"Accept": MEDIA_TYPE}
+from tests.support.reasons import note
 
 
 @pytest.fixture(scope="module")
@@ -32,25 +35,62 @@ def run(served: Served, path: str, **body: object) -> tuple[int | None, bytes, b
     return answer["exit_code"], base64.b64decode(answer["stdout"]), base64.b64decode(answer["stderr"])
 
 
-def frames(data: bytes) -> Iterator[tuple[int, bytes]]:
-    while data:
-        kind, length = data[0], int.from_bytes(data[1:5], "big")
-        assert len(data) >= 5 + length, "a frame is cut off"
-        yield kind, data[5 : 5 + length]
-        data = data[5 + length :]
+def connected(served: Served, path: str, key: str | None = None) -> ClientConnection:
+    url = served.address.replace("http", "ws") + path
+    headers = {"Authorization": f"Bearer {key or served.project_key}"}
+    with contextlib.ExitStack() as stack:
+        made = connect(url, additional_headers=headers, compression=None, proxy=None, max_queue=None, open_timeout=60)
+        socket = stack.enter_context(made)
+        stack.pop_all()
+    return socket
+
+
+def texts(socket: ClientConnection) -> Iterator[Json]:
+    """All texts up to the last one; binary messages are left out."""
+    with contextlib.suppress(ConnectionClosedOK):
+        while True:
+            message = socket.recv(timeout=60)
+            if isinstance(message, str):
+                note(message)
+                yield json.loads(message)
 
 
 def streamed(served: Served, path: str, **body: object) -> tuple[Json, bytes, bytes]:
     """The end and both streams."""
-    response = served.project.post(path, json=body, headers=STREAM)
-    assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == MEDIA_TYPE
-    got = list(frames(response.content))
-    assert [kind for kind, _ in got].count(3) == 1
-    assert got[-1][0] == 3
-    out, err = (b"".join(data for kind, data in got if kind == wanted) for wanted in (1, 2))
-    end: Json = json.loads(got[-1][1])
-    return end, out, err
+    stdin = base64.b64decode(str(body.pop("stdin", "")))
+    out = {1: b"", 2: b""}
+    end: Json | None = None
+    with connected(served, path) as socket:
+        socket.send(json.dumps({"exec": body}))
+        if stdin:
+            socket.send(b"\0" + stdin)
+        socket.send(json.dumps({"eof": True}))
+        with contextlib.suppress(ConnectionClosedOK):
+            while True:
+                message = socket.recv(timeout=60)
+                assert end is None, "something came after the last message"
+                if isinstance(message, bytes):
+                    out[message[0]] += message[1:]
+                    with contextlib.suppress(ConnectionClosedOK):  # the end may have come after it
+                        socket.send(json.dumps({"credit": len(message) - 1}))
+                elif "credit" not in message:
+                    end = json.loads(message)
+                    note(message)
+    assert end is not None
+    return end, out[1], out[2]
+
+
+def ended(exit_code: int | None, *, timed_out: bool = False) -> Json:
+    return {"exit": exit_code, "timed_out": timed_out, "truncated": False}
+
+
+def denied(served: Served, path: str, key: str | None = None) -> Json:
+    """The answer in place of the upgrade."""
+    with pytest.raises(InvalidStatus) as caught:
+        connected(served, path, key)
+    response = caught.value.response
+    note(bytes(response.body or b""))
+    return {"status": response.status_code, **json.loads(response.body or b"")["error"]}
 
 
 COMMANDS: list[tuple[Json, int, bytes, bytes]] = [
@@ -71,7 +111,7 @@ COMMANDS: list[tuple[Json, int, bytes, bytes]] = [
 @pytest.mark.parametrize("body, code, out, err", COMMANDS)
 def test_both_forms_say_the_same(shared: Served, path: str, body: Json, code: int, out: bytes, err: bytes) -> None:
     assert run(shared, path, **body) == (code, out, err)
-    assert streamed(shared, path, **body) == ({"exit_code": code, "timed_out": False}, out, err)
+    assert streamed(shared, path, **body) == (ended(code), out, err)
 
 
 def test_the_environment_of_session_and_command(shared: Served, path: str) -> None:
@@ -84,7 +124,7 @@ def test_a_time_out_is_an_answer(shared: Served, path: str) -> None:
     answer = answered(shared.project.post(path, json=body))
     assert (answer["exit_code"], answer["timed_out"]) == (None, True)
     assert base64.b64decode(answer["stdout"]) == b"first\n"
-    assert streamed(shared, path, **body) == ({"exit_code": None, "timed_out": True}, b"first\n", b"")
+    assert streamed(shared, path, **body) == (ended(None, timed_out=True), b"first\n", b"")
 
 
 def test_collected_output_is_capped_and_says_so(shared: Served, path: str) -> None:
@@ -139,21 +179,125 @@ def test_a_session_that_does_not_run(served: Served) -> None:
     answered(served.deploy(pools=[served.pool(admission="paused")]))
     session = answered(served.project.post(SESSIONS, json={"wait_seconds": 60}), 201)
     path = f"{SESSIONS}/{session['id']}"
-    for headers in ({}, STREAM):
-        response = served.project.post(f"{path}/exec", json={"argv": ["true"]}, headers=headers)
-        assert refused(response, 409, "not_running")["details"] == {"status": "waiting"}
+    response = served.project.post(f"{path}/exec", json={"argv": ["true"]})
+    assert refused(response, 409, "not_running")["details"] == {"status": "waiting"}
+    assert denied(served, f"{path}/exec")["code"] == "not_running"
     answered(served.project.delete(path), 200)
-    for headers in ({}, STREAM):
-        response = served.project.post(f"{path}/exec", json={"argv": ["true"]}, headers=headers)
-        assert refused(response, 409, "already_ended")["details"] == {"status": "ended"}
+    response = served.project.post(f"{path}/exec", json={"argv": ["true"]})
+    assert refused(response, 409, "already_ended")["details"] == {"status": "ended"}
+    assert denied(served, f"{path}/exec")["code"] == "already_ended"
 
 
 def test_output_comes_while_the_command_runs(shared: Served, path: str) -> None:
-    body = {"shell": "echo now; sleep 60"}
-    with shared.project.stream("POST", path, json=body, headers=STREAM) as response:
-        first = next(response.iter_raw())
-        assert next(frames(first)) == (1, b"now\n")
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"shell": "echo now; sleep 60"}}))
+        assert socket.recv(timeout=60) == b"\1now\n"
+        eventually(busy)
     eventually(lambda: not busy())
+
+
+def test_input_flows_while_the_command_runs(shared: Served, path: str) -> None:
+    """More of it than there is credit for, each piece answered before the next one."""
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"argv": ["cat"]}}))
+        room = CREDIT
+        for size in (1, 1000, CREDIT // 4, CREDIT // 4, CREDIT // 4, CREDIT // 4, CREDIT // 4):
+            piece, back = bytes([size % 251]) * size, b""
+            socket.send(b"\0" + piece)
+            room -= size
+            while len(back) < size or room < CREDIT // 4:
+                message = socket.recv(timeout=60)
+                if isinstance(message, bytes):
+                    back += message[1:]
+                    socket.send(json.dumps({"credit": len(message) - 1}))
+                else:
+                    room += json.loads(message)["credit"]
+            assert back == piece
+        socket.send(json.dumps({"eof": True}))
+        assert list(texts(socket))[-1] == ended(0)
+
+
+NONSENSE: list[tuple[bytes | str, str]] = [
+    (b"", "stdin"),
+    (b"\1out", "stdin"),
+    ("nope", "body"),
+    ("[]", "body"),
+    ("{}", "body"),
+    ('{"eof": false}', "eof"),
+    ('{"eof": true, "eof": true}', "eof"),
+    ('{"credit": 0}', "credit"),
+    ('{"credit": 1.5}', "credit"),
+    ('{"eof": true, "credit": 1}', "body"),
+    ('{"what": 1}', "what"),
+    ('{"resize": {"rows": 0, "columns": 1}}', "resize.rows"),
+    (b"\0" + b"x" * (CREDIT + 1), "stdin"),
+]
+
+
+@pytest.mark.parametrize("message, param", NONSENSE)
+def test_what_is_not_understood_ends_the_exchange_and_the_command(
+    shared: Served, path: str, message: bytes | str, param: str
+) -> None:
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"shell": "echo; sleep 60"}}))
+        assert socket.recv(timeout=60) == b"\1\n"
+        socket.send(message)
+        error = list(texts(socket))[-1]["error"]
+    assert (error["code"], error["param"]) == ("invalid_body", param)
+    eventually(lambda: not busy())
+
+
+@pytest.mark.parametrize(
+    "message, param",
+    [
+        (b"\0x", "exec"),
+        ("{}", "exec"),
+        ('{"exec": {"argv": ["true"], "shell": "true"}}', "exec.shell"),
+        ('{"exec": {"argv": ["true"], "stdin": ""}}', "exec"),
+        ('{"exec": {}, "more": 1}', "more"),
+        ('{"exec": {"env": {"A": 1}}}', "exec.env.A"),
+    ],
+)
+def test_a_start_is_read_strictly(shared: Served, path: str, message: bytes | str, param: str) -> None:
+    with connected(shared, path) as socket:
+        socket.send(message)
+        error = list(texts(socket))[-1]["error"]
+    assert (error["code"], error["param"]) == ("invalid_body", param)
+
+
+def test_a_message_that_is_too_long_ends_the_command(shared: Served, path: str) -> None:
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"argv": ["sleep", "60"]}}))
+        socket.send(b"\0" * (MESSAGE_BYTES + 1))
+        with pytest.raises(ConnectionClosedError) as caught:
+            socket.recv(timeout=60)
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 1009
+    eventually(lambda: not busy())
+
+
+@pytest.mark.parametrize("name, asked", [("resize", {"rows": 24, "columns": 80}), ("signal", "TERM")])
+@pytest.mark.produces(Reason.ABILITY_UNSUPPORTED)
+def test_what_cannot_be_done_to_a_command_is_refused_and_it_goes_on(
+    shared: Served, path: str, name: str, asked: object
+) -> None:
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"argv": ["cat"]}}))
+        socket.send(json.dumps({name: asked}))
+        refusal = next(texts(socket))["refused"]
+        assert (refusal["code"], refusal["param"]) == ("ability_unsupported", name)
+        socket.send(json.dumps({"eof": True}))
+        assert list(texts(socket))[-1] == ended(0)
+
+
+def test_keys_are_asked_before_the_upgrade(shared: Served, path: str) -> None:
+    assert (denied(shared, path, "sbp_no")["status"], denied(shared, path, "sbp_no")["code"]) == (
+        401,
+        "invalid_api_key",
+    )
+    assert denied(shared, path, shared.admin_key)["code"] == "forbidden"
+    assert denied(shared, f"{SESSIONS}/ses_none/exec")["status"] == 404
+    assert denied(shared, f"{path}?x=1")["param"] == "x"
 
 
 def busy(program: str = "_sleep") -> list[str]:
@@ -162,22 +306,34 @@ def busy(program: str = "_sleep") -> list[str]:
     return [frame.name for stack in stacks for frame in stack if frame.name == program]
 
 
-@pytest.mark.parametrize("headers", [{}, STREAM], ids=["collected", "streamed"])
-def test_a_client_that_goes_away_kills_its_command(shared: Served, path: str, headers: dict[str, str]) -> None:
+def test_a_client_that_goes_away_kills_its_command(shared: Served, path: str) -> None:
     with pytest.raises(httpx.ReadTimeout), shared.client(shared.project_key) as client:
-        client.post(path, json={"argv": ["sleep", "60"]}, headers=headers, timeout=0.5)
+        client.post(path, json={"argv": ["sleep", "60"]}, timeout=0.5)
+    eventually(lambda: not busy())
+
+
+def test_a_connection_that_breaks_kills_its_command(shared: Served, path: str) -> None:
+    socket = connected(shared, path)
+    socket.send(json.dumps({"exec": {"shell": "echo; sleep 60"}}))
+    assert socket.recv(timeout=60) == b"\1\n"
+    socket.close_socket()
     eventually(lambda: not busy())
 
 
 def test_a_slow_reader_slows_the_command_and_nobody_else(shared: Served, path: str) -> None:
-    """Far more output than fits in between: the server must not collect it, and goes on serving others."""
+    """It is sent what it gave credit for and not a byte more, and the server goes on serving others."""
     huge = 512 * 1024 * 1024
-    with shared.project.stream(
-        "POST", path, json={"argv": ["head", "-c", str(huge), "/dev/zero"]}, headers=STREAM
-    ) as response:
-        next(response.iter_raw())
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"argv": ["head", "-c", str(huge), "/dev/zero"]}}))
+        got = 0
+        while got < CREDIT:
+            got += len(socket.recv(timeout=60)) - 1
         before = _peak()
+        with pytest.raises(TimeoutError):
+            socket.recv(timeout=0.5)
+        assert got == CREDIT
         assert run(shared, path, argv=["echo", "hi"]) == (0, b"hi\n", b"")
+        assert busy("_head")
         assert _peak() - before < 64 * 1024 * 1024
     eventually(lambda: not busy("_head"))
 
@@ -197,13 +353,12 @@ def test_a_fault_of_ours_is_told_as_that_and_nothing_more(served: Served, monkey
 
     monkeypatch.setattr(served.running.agent, "exec", broken)
     with structlog.testing.capture_logs() as logs:
-        for headers in ({}, STREAM):
-            response = served.project.post(path, json={"argv": ["true"]}, headers=headers)
-            assert b"internal" in response.content
-            assert b"secret" not in response.content
-            assert b"ZeroDivision" not in response.content
-            assert logs[-1]["request_id"] == response.headers["x-request-id"]
+        end, _, _ = streamed(served, path, argv=["true"])
+        assert end["error"]["code"] == "internal"
+        assert "secret" not in json.dumps(end)
+        assert "ZeroDivision" not in json.dumps(end)
+        assert logs[-1]["request_id"] == end["error"]["request_id"]
         refused(served.project.post(path, json={"argv": ["true"]}), 500, "internal")
-    assert len([entry for entry in logs if entry["log_level"] == "error" and entry["exc_info"]]) == 3
+    assert len([entry for entry in logs if entry["log_level"] == "error" and entry["exc_info"]]) == 2
     monkeypatch.undo()
     assert run(served, path, argv=["true"])[0] == 0

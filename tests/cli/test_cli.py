@@ -16,11 +16,9 @@ from sandbay.cli.main import run
 from tests.support.scripted_http import (
     DIGEST,
     SESSION,
-    STREAM,
     Answer,
     Asked,
     ended,
-    frame,
     page,
     refusal,
     scripted,
@@ -28,7 +26,7 @@ from tests.support.scripted_http import (
 )
 
 CREATE, DELETE = "POST /v1/sessions", f"DELETE /v1/sessions/{SESSION}"
-EXEC = f"POST /v1/sessions/{SESSION}/exec"
+EXEC, COLLECT = f"GET /v1/sessions/{SESSION}/exec", f"POST /v1/sessions/{SESSION}/exec"
 MAIN = "import sys; from sandbay.cli.main import run; sys.exit(run())"
 
 Table = dict[str, Answer]
@@ -38,11 +36,11 @@ def answering(table: Table) -> Callable[[Asked], Answer]:
     return lambda asked: table.get(asked.what, refusal(404, "not_found", "not_found_error"))
 
 
-def running(*pieces: bytes) -> Table:
+def running(*messages: bytes | str) -> Table:
     """A Session that can be made, runs one command with this output, and goes."""
     return {
         CREATE: Answer(201, session()),
-        EXEC: Answer(pieces=pieces, type=STREAM),
+        EXEC: Answer(messages=messages),
         DELETE: Answer(202, session("ending")),
     }
 
@@ -63,6 +61,15 @@ def environ(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 
 
 Point = Callable[[str], None]
+
+
+@pytest.fixture
+def nowhere(environ: Point, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installation is known here."""
+    environ("http://127.0.0.1:9")
+    for name in ("SANDBAY_URL", "SANDBAY_API_KEY", "SANDBAY_ADMIN_KEY", "SANDBAY_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sandbay.sdk.context.DEFAULT_HOME", "/nonexistent")
 
 
 class Said:
@@ -93,7 +100,7 @@ Sandbay = Callable[..., Said]
 
 
 def test_run_passes_bytes_and_the_exit_code_through(environ: Point, sandbay: Sandbay) -> None:
-    with scripted(answering(running(frame(1, b"out\n"), frame(2, b"err\n"), ended(7)))) as server:
+    with scripted(answering(running(b"\1out\n", b"\2err\n", ended(7)))) as server:
         environ(server.url)
         said = sandbay("run", "web:stable", "--", "sh", "-c", "x")
         assert (said.code, said.out, said.err) == (7, "out\n", "err\n")
@@ -162,7 +169,7 @@ def test_run_without_arguments_is_the_images_own_command(environ: Point, sandbay
 def test_run_as_json_is_one_document(environ: Point, sandbay: Sandbay) -> None:
     result = {"exit_code": 3, "timed_out": False, "stdout": "b3V0", "stderr": "", "stdout_bytes": 3, "stderr_bytes": 0}
     flags = {"stdout_truncated": False, "stderr_truncated": False}
-    with scripted(answering({**running(), EXEC: Answer(body=result | flags)})) as server:
+    with scripted(answering({**running(), COLLECT: Answer(body=result | flags)})) as server:
         environ(server.url)
         said = sandbay("run", "--json", "web", "--", "x")
         assert said.code == 3
@@ -201,8 +208,8 @@ def test_a_json_behind_the_dashes_is_not_ours(environ: Point, sandbay: Sandbay) 
     "table, code",
     [
         ({EXEC: refusal(422, "no_command")}, "no_command"),
-        ({EXEC: Answer(pieces=[frame(1, b"")], type=STREAM)}, "stream_lost"),
-        ({EXEC: Answer(pieces=[ended(None, timed_out=True)], type=STREAM)}, "timed_out"),
+        ({EXEC: Answer(messages=[b"\1"])}, "stream_lost"),
+        ({EXEC: Answer(messages=[ended(None, timed_out=True)])}, "timed_out"),
         ({EXEC: Answer(drop=True)}, "connection_lost"),
         ({EXEC: Answer(502, b"<html>")}, "bad_answer"),
     ],
@@ -273,7 +280,7 @@ def test_no_context_says_how_to_get_one(environ: Point, sandbay: Sandbay) -> Non
 
 def test_a_sessions_life(environ: Point, sandbay: Sandbay) -> None:
     one = f"/v1/sessions/{SESSION}"
-    table = running(frame(1, b"hi"), ended(0)) | {
+    table = running(b"\1hi", ended(0)) | {
         "GET /v1/sessions": page(session()),
         f"GET /core/v1/sandbox/sessions/{SESSION}": Answer(body=session(node="n1", runtime="runc", host_pid=4711)),
         f"GET {one}": Answer(body=session()),
@@ -507,10 +514,10 @@ def test_being_told_to_stop_removes_the_session(tmp_path: pathlib.Path, number: 
     reached, made = threading.Event(), threading.Event()
 
     def output() -> Iterator[bytes]:
-        yield frame(1, b"started\n")
+        yield b"\1started\n"
         reached.set()
         while True:
-            yield frame(2, b".")
+            yield b"\2."
             threading.Event().wait(0.02)
 
     def script(asked: Asked) -> Answer:
@@ -520,7 +527,7 @@ def test_being_told_to_stop_removes_the_session(tmp_path: pathlib.Path, number: 
                 reached.set()
                 threading.Event().wait(1)  # the answer does not come in time
             return Answer(201, session())
-        return Answer(pieces=output(), type=STREAM) if asked.what == EXEC else Answer(202, session("ending"))
+        return Answer(messages=output()) if asked.what == EXEC else Answer(202, session("ending"))
 
     with scripted(script) as server:
         env = {**os.environ, "SANDBAY_URL": server.url, "SANDBAY_API_KEY": "k", "HOME": str(tmp_path)}
@@ -553,9 +560,9 @@ def test_standard_input_goes_along_only_when_asked(tmp_path: pathlib.Path) -> No
 def test_output_that_nobody_reads_ends_it_quietly(tmp_path: pathlib.Path) -> None:
     def endless() -> Iterator[bytes]:
         while True:
-            yield frame(1, b"y\n" * 10_000)
+            yield b"\1" + b"y\n" * 10_000
 
-    with scripted(lambda asked: {**running(), EXEC: Answer(pieces=endless(), type=STREAM)}[asked.what]) as server:
+    with scripted(lambda asked: {**running(), EXEC: Answer(messages=endless())}[asked.what]) as server:
         env = {**os.environ, "SANDBAY_URL": server.url, "SANDBAY_API_KEY": "k", "HOME": str(tmp_path)}
         command = [sys.executable, "-c", MAIN, "run", "web", "--", "yes"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:

@@ -1,125 +1,167 @@
-"""Commands: the streamed form in pieces of any size, the collected form, and the killed ones."""
+"""Commands: as they run, collected, and the killed ones."""
 
 import base64
+import contextlib
 import json
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection, serve
 
 from sandbay.sdk.errors import BadAnswerError, RequestError, SandbayError, TransferError
-from sandbay.sdk.frames import LONGEST, Chunk, Frames
-from tests.support.scripted_http import SESSION, STREAM, Answer, ended, frame, refusal, scripted
+from sandbay.sdk.frames import CREDIT, END_OF_INPUT, Chunk
+from tests.support.scripted_http import SESSION, Answer, refusal, scripted
 
 Connect = Callable[[str], Any]
+Say = Callable[[ServerConnection], None]
 
 
-def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    pieces = []
-    for size in sizes:
-        pieces.append(data[:size])
-        data = data[size:]
-    return [*pieces, data]
+@contextlib.contextmanager
+def talking(say: Say) -> Iterator[str]:
+    """The address of a server that holds one conversation as told."""
+
+    def hold(socket: ServerConnection) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            say(socket)
+
+    with serve(hold, "127.0.0.1", 0, compression=None) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=40)), max_size=8),
-    st.lists(st.integers(0, 9), max_size=60),
-    st.integers(0, 255),
-)
-def test_frames_come_whole_from_pieces_of_any_size(
-    output: list[tuple[int, bytes]], sizes: list[int], code: int
-) -> None:
-    wire = b"".join(frame(kind, data) for kind, data in output) + ended(code)
-    frames = Frames()
-    got = [chunk for piece in cut(wire, sizes) for chunk in frames.feed(piece)]
-    assert got == [Chunk("stdout" if kind == 1 else "stderr", data) for kind, data in output if data]
-    assert frames.finish().exit_code == code
+def saying(*messages: bytes | str) -> Say:
+    def say(socket: ServerConnection) -> None:
+        socket.recv()
+        for message in messages:
+            socket.send(message)
+
+    return say
 
 
-@given(st.integers(1, 30))
-def test_a_stream_without_its_end_is_lost(missing: int) -> None:
-    wire = frame(1, b"hello") + ended(0)
-    frames = Frames()
-    list(frames.feed(wire[: -min(missing, len(wire))]))
-    with pytest.raises(TransferError) as caught:
-        frames.finish()
-    assert caught.value.code == "stream_lost"
+def ended(code: int | None = 0, *, timed_out: bool = False) -> str:
+    return json.dumps({"exit": code, "timed_out": timed_out, "truncated": False})
 
 
 @pytest.mark.parametrize(
-    "wire",
-    [
-        frame(0, b"x"),
-        frame(4, b"x"),
-        b"\x01" + (LONGEST + 1).to_bytes(4),
-        frame(3, b"{"),
-        frame(3, b"[]"),
-        frame(3, b"{}"),
-        frame(3, b'{"exit_code": null}'),
-        frame(3, b'{"exit_code": "0"}'),
-        ended(0) + frame(1, b"late"),
-        ended(0) + b"\x01",
-    ],
+    "message",
+    [b"", b"\0in", b"\3x", "{", "[]", "{}", '{"exit": null, "timed_out": false}', '{"exit": "0", "timed_out": false}'],
 )
-def test_nonsense_is_told_from_an_end(wire: bytes) -> None:
-    frames = Frames()
-
-    def read() -> None:
-        list(frames.feed(wire))
-        frames.finish()
-
-    with pytest.raises(BadAnswerError):
-        read()
+def test_nonsense_is_told_from_an_end(sdk: Any, connect: Connect, message: bytes | str) -> None:
+    with talking(saying(message)) as url, pytest.raises(BadAnswerError):
+        list(sdk.Commands(connect(url), SESSION).stream("x"))
 
 
 def test_a_stream_over_the_network(sdk: Any, connect: Connect) -> None:
-    pieces = [frame(1, b"out")[:3], frame(1, b"out")[3:] + frame(2, b"er"), frame(2, b"r"), ended(7)]
-    with scripted(lambda asked: Answer(pieces=pieces, type=STREAM)) as server:
-        stream = sdk.Commands(connect(server.url), SESSION).stream(
-            ["sh", "-c", "…"], env={"A": "b"}, workdir="/w", user="u", timeout=5
+    said: list[Any] = []
+
+    def say(socket: ServerConnection) -> None:
+        assert socket.request is not None
+        said.extend([socket.request.path, socket.request.headers["Authorization"], json.loads(socket.recv())])
+        for message in (b"\1out", b"\2er", b"\2r", ended(7)):
+            socket.send(message)
+
+    with talking(say) as url:
+        stream = sdk.Commands(connect(url), SESSION).stream(
+            ["sh", "…"], env={"A": "b"}, workdir="/w", user="u", timeout=5
         )
         assert list(stream) == [Chunk("stdout", b"out"), Chunk("stderr", b"er"), Chunk("stderr", b"r")]
         assert (stream.exit_code, stream.timed_out) == (7, False)
-        said = {"argv": ["sh", "-c", "…"], "env": {"A": "b"}, "workdir": "/w", "user": "u", "timeout": 5}
-        assert server.asked[0].json == said
-        assert server.asked[0].headers["accept"] == STREAM
+    asked = {"argv": ["sh", "…"], "env": {"A": "b"}, "workdir": "/w", "user": "u", "timeout": 5}
+    assert said == [f"/v1/sessions/{SESSION}/exec", "Bearer sbp_1", {"exec": asked, "stdin": False}]
 
 
-def test_a_connection_cut_in_the_middle_is_no_success(sdk: Any, connect: Connect) -> None:
-    with scripted(lambda asked: Answer(pieces=[frame(1, b"a")], type=STREAM, drop=True)) as server:
-        stream = iter(sdk.Commands(connect(server.url), SESSION).stream("x"))
+def test_a_time_out_has_no_code(sdk: Any, connect: Connect) -> None:
+    with talking(saying(ended(None, timed_out=True))) as url:
+        stream = sdk.Commands(connect(url), SESSION).stream("x")
+        assert list(stream) == []
+        assert (stream.exit_code, stream.timed_out) == (None, True)
+
+
+def test_a_conversation_without_its_end_is_lost(sdk: Any, connect: Connect) -> None:
+    with talking(saying(b"\1a")) as url:
+        stream = iter(sdk.Commands(connect(url), SESSION).stream("x"))
         assert next(stream).data == b"a"
         with pytest.raises(TransferError) as caught:
             next(stream)
         assert caught.value.code == "stream_lost"
 
 
-def test_an_answer_that_ends_early_is_no_success(sdk: Any, connect: Connect) -> None:
-    with scripted(lambda asked: Answer(pieces=[frame(1, b"a")], type=STREAM)) as server, pytest.raises(TransferError):
-        list(sdk.Commands(connect(server.url), SESSION).stream("x"))
-
-
-def test_a_refusal_in_the_end_frame_has_its_name(sdk: Any, connect: Connect) -> None:
+def test_a_refusal_in_the_end_has_its_name(sdk: Any, connect: Connect) -> None:
     error = {"error": {"type": "conflict_error", "code": "not_running", "message": "gone", "param": None}}
-    wire = frame(1, b"a") + frame(3, json.dumps(error).encode())
-    with scripted(lambda asked: Answer(pieces=[wire], type=STREAM)) as server:
+    with talking(saying(b"\1a", json.dumps(error))) as url:
         with pytest.raises(SandbayError) as caught:
-            list(sdk.Commands(connect(server.url), SESSION).stream("x"))
+            list(sdk.Commands(connect(url), SESSION).stream("x"))
         assert caught.value.code == "not_running"
 
 
-def test_leaving_a_stream_early_cuts_the_connection(sdk: Any, connect: Connect) -> None:
-    def endless() -> Iterator[bytes]:
-        while True:
-            yield frame(1, b"x" * 65536)
+def test_leaving_a_stream_early_ends_the_conversation(sdk: Any, connect: Connect) -> None:
+    gone = threading.Event()
 
-    with scripted(lambda asked: Answer(pieces=endless(), type=STREAM)) as server:
-        with sdk.Commands(connect(server.url), SESSION).stream("yes") as stream:
+    def say(socket: ServerConnection) -> None:
+        socket.recv()
+        socket.send(b"\1x")
+        with pytest.raises(ConnectionClosed):
+            socket.recv()
+        gone.set()
+
+    with talking(say) as url:
+        with sdk.Commands(connect(url), SESSION).stream("yes") as stream:
             assert next(iter(stream)).data
-        assert server.gone.wait(20)
+        assert gone.wait(20)
+
+
+def test_input_waits_for_credit_and_output_gives_it(sdk: Any, connect: Connect) -> None:
+    """Each side sends what the other one has room for, however much there is."""
+    total = 5 * CREDIT + 7
+    got: list[int] = []
+
+    def say(socket: ServerConnection) -> None:
+        socket.recv()
+        left, size = CREDIT, 0
+        while isinstance(message := socket.recv(), bytes):
+            left -= len(message) - 1
+            size += len(message) - 1
+            assert left >= 0, "more than there was room for"
+            if left < CREDIT // 2:
+                socket.send(json.dumps({"credit": CREDIT}))
+                left += CREDIT
+        got.append(size)
+        left, out = CREDIT, total
+        while out:
+            piece = min(left, out, 1000)
+            if piece:
+                socket.send(b"\1" + b"x" * piece)
+                left, out = left - piece, out - piece
+            else:
+                left += json.loads(socket.recv())["credit"]
+        socket.send(ended())
+
+    with talking(say) as url:
+        stdin = (b"y" * size for size in (total - 10, 10))
+        stream = sdk.Commands(connect(url), SESSION).stream("x", stdin=stdin)
+        assert sum(len(chunk.data) for chunk in stream) == total
+    assert got == [total]
+
+
+def test_input_that_cannot_be_read_is_no_end_of_input(sdk: Any, connect: Connect) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"first"
+        raise ZeroDivisionError
+
+    def say(socket: ServerConnection) -> None:
+        while True:
+            assert socket.recv() != END_OF_INPUT
+
+    with talking(say) as url, pytest.raises(ZeroDivisionError):
+        list(sdk.Commands(connect(url), SESSION).stream("x", stdin=broken()))
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -167,8 +209,3 @@ def test_a_refused_command_has_its_name(sdk: Any, connect: Connect, how: str) ->
     with scripted(lambda asked: refusal(422, "no_shell")) as server, pytest.raises(RequestError) as caught:
         getattr(sdk.Commands(connect(server.url), SESSION), how)("x")
     assert caught.value.code == "no_shell"
-
-
-def test_a_collected_answer_where_a_stream_belongs_is_refused(sdk: Any, connect: Connect) -> None:
-    with scripted(lambda asked: Answer(body=result())) as server, pytest.raises(BadAnswerError):
-        sdk.Commands(connect(server.url), SESSION).stream("x")

@@ -1,5 +1,6 @@
 """Debian's docker-registry on loopback, with a folder and a configuration of its own, ended by its pid."""
 
+import hashlib
 import json
 import shutil
 import socket
@@ -35,11 +36,10 @@ class RealRegistry:
         if auth:
             (root / "users").write_text(f"{USER}:{_HTPASSWD}\n")
             lines.append(f"auth: {{htpasswd: {{realm: fx, path: {root}/users}}}}")
-        self._config = root / "config.yml"
-        self._config.write_text("\n".join(lines))
+        self.config = root / "config.yml"
+        self.config.write_text("\n".join(lines))
         self._log = root / "log"
-        login = httpx.BasicAuth(USER, PASSWORD) if auth else None
-        self._http = httpx.Client(base_url=f"http://{self.host}/v2/", auth=login, trust_env=False, timeout=30)
+        self._login = httpx.BasicAuth(USER, PASSWORD) if auth else None
 
     def push(self, layout: Path, repository: str, tag: str = "latest") -> str:
         """Push all that a layout holds; its first entry gets the tag. Returns that entry's digest."""
@@ -59,6 +59,12 @@ class RealRegistry:
         found: str = top["digest"]
         return found
 
+    def push_loose(self, repository: str, data: bytes) -> str:
+        """A blob that no manifest names; its digest."""
+        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        self._blob(repository, digest, data)
+        return digest
+
     def _blob(self, repository: str, digest: str, data: bytes) -> None:
         begun = self._http.post(f"{repository}/blobs/uploads/").raise_for_status()
         where = httpx.URL(begun.headers["location"]).copy_merge_params({"digest": digest})
@@ -68,9 +74,14 @@ class RealRegistry:
         url = f"{repository}/manifests/{reference}"
         self._http.put(url, content=data, headers={"Content-Type": media}).raise_for_status()
 
+    def get(self, path: str) -> httpx.Response:
+        """What it answers below /v2/."""
+        return self._http.get(path, headers={"Accept": "application/vnd.oci.image.manifest.v1+json, */*"})
+
     def __enter__(self) -> Self:
+        self._http = httpx.Client(base_url=f"http://{self.host}/v2/", auth=self._login, trust_env=False, timeout=30)
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen([PROGRAM, "serve", self._config], stdout=log, stderr=log)
+            self._process = subprocess.Popen([PROGRAM, "serve", self.config], stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while True:
             try:

@@ -1,7 +1,9 @@
 """A small HTTP server on loopback that answers as it is told, real sockets and all."""
 
+import base64
 import contextlib
 import dataclasses
+import hashlib
 import http.server
 import json
 import struct
@@ -9,8 +11,6 @@ import threading
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-
-STREAM = "application/vnd.sandbay.exec-stream"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +34,16 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What to send: `body` whole, or `pieces` one by one as chunks; `drop` cuts the connection after that."""
+    """What to send: `body` whole, or `pieces` one by one as chunks; `drop` cuts the connection after that.
+
+    `messages` make it a WebSocket, and are sent when the command and its stdin have come; without them an upgrade is
+    answered as any other request.
+    """
 
     status: int = 200
     body: Any = None
     pieces: Iterable[bytes] | None = None
+    messages: Iterable[bytes | str] | None = None
     type: str = "application/json"
     drop: bool = False
 
@@ -52,12 +57,9 @@ def page(*items: Any, following: str | None = None) -> Answer:
     return Answer(body={"items": list(items), "next": following})
 
 
-def frame(kind: int, payload: bytes) -> bytes:
-    return struct.pack(">BI", kind, len(payload)) + payload
-
-
-def ended(exit_code: int | None = 0, *, timed_out: bool = False) -> bytes:
-    return frame(3, json.dumps({"exit_code": exit_code, "timed_out": timed_out}).encode())
+def ended(exit_code: int | None = 0, *, timed_out: bool = False) -> str:
+    """The last message about a command."""
+    return json.dumps({"exit": exit_code, "timed_out": timed_out, "truncated": False})
 
 
 Script = Callable[[Asked], Answer]
@@ -98,7 +100,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         asked = Asked(self.command, parts.path, query, headers, self._body(headers))
         self._scripted.asked.append(asked)
         answer = self._scripted.script(asked)
-        if answer.pieces is not None:
+        if answer.messages is not None:
+            self._converse(asked, answer.messages)
+        elif answer.pieces is not None:
             self._send_pieces(answer, answer.pieces)
         elif not answer.drop:
             self._send_whole(answer)
@@ -115,6 +119,40 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return body
+
+    def _converse(self, asked: Asked, messages: Iterable[bytes | str]) -> None:
+        """Upgrade, read the command (it becomes the request's body), say the messages, close."""
+        self.close_connection = True
+        key = asked.headers["sec-websocket-key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key, usedforsecurity=False).digest()).decode()
+        self.send_response(101)
+        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", accept)):
+            self.send_header(name, value)
+        self.end_headers()
+        start = json.loads(self._message()[1])
+        body = start["exec"]
+        if start["stdin"]:
+            stdin = b"".join(data[1:] for kind, data in iter(self._message, (_TEXT, b'{"eof":true}')))
+            body["stdin"] = base64.b64encode(stdin).decode()
+        where = self._scripted.asked.index(asked)
+        self._scripted.asked[where] = dataclasses.replace(asked, body=json.dumps(body).encode())
+        try:
+            for message in messages:
+                kind, data = (_TEXT, message.encode()) if isinstance(message, str) else (_BINARY, message)
+                self.wfile.write(_head(kind, len(data)) + data)
+            self.wfile.write(_head(_CLOSE, 2) + b"\x03\xe8")
+            while self._message()[0] != _CLOSE:
+                pass
+        except (OSError, struct.error):
+            self._scripted.gone.set()
+
+    def _message(self) -> tuple[int, bytes]:
+        """One message of a client, whole and masked as clients send them. Raises `struct.error` at the end."""
+        kind, length = struct.unpack(">BB", self.rfile.read(2))
+        form = {126: ">H", 127: ">Q"}.get(length & 127)
+        size = length & 127 if form is None else struct.unpack(form, self.rfile.read(struct.calcsize(form)))[0]
+        mask, data = self.rfile.read(4), self.rfile.read(size)
+        return kind & 15, bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
 
     def _send_whole(self, answer: Answer) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
@@ -137,6 +175,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             self._scripted.gone.set()
             self.close_connection = True
+
+
+_TEXT, _BINARY, _CLOSE = 1, 2, 8
+
+
+def _head(kind: int, size: int) -> bytes:
+    """What stands before a server's message."""
+    if size < 126:
+        return struct.pack(">BB", 128 | kind, size)
+    return struct.pack(">BBH", 128 | kind, 126, size) if size < 1 << 16 else struct.pack(">BBQ", 128 | kind, 127, size)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ NAMESPACES = {"/core/v1": KeyKind.ADMINISTRATOR, "/v1": KeyKind.PROJECT}
 """Path prefix → the kind of key that it takes."""
 
 REQUEST_ID = "x-request-id"
+_BEGINNINGS = frozenset({"http.response.start", "websocket.accept", "websocket.http.response.start"})
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 log = structlog.get_logger()
@@ -36,7 +37,7 @@ class RequestIds:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get(REQUEST_ID, "")
@@ -46,15 +47,18 @@ class RequestIds:
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
-            if message["type"] == "http.response.start":
+            if message["type"] in _BEGINNINGS:
                 started = True
+                message.setdefault("headers", [])
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
         try:
             await self._app(scope, receive, send_with_id)
         except Exception:
-            log.exception("request failed", method=scope["method"], path=scope["path"], request_id=request_id)
+            log.exception(
+                "request failed", method=scope.get("method", "WebSocket"), path=scope["path"], request_id=request_id
+            )
             if started:
                 raise  # half an answer can only be broken off
             refusal = Refusal(Reason.INTERNAL, "a fault of ours; the log has it under this request id")
@@ -70,7 +74,7 @@ class Keys:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        kind = _needed(scope["path"]) if scope["type"] == "http" else None
+        kind = None if scope["type"] == "lifespan" else _needed(scope["path"])
         if kind is None:
             await self._app(scope, receive, send)
             return

@@ -16,6 +16,7 @@ from sandbay.api import (
     errors,
     events,
     exec,  # noqa: A004 - it is the resource's name
+    exec_socket,
     explain,
     files,
     health,
@@ -43,7 +44,7 @@ _ROUTERS = (
     *(readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
-    *(sessions.router, exec.router, files.router),
+    *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 
 

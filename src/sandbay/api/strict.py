@@ -9,13 +9,13 @@ deep nesting do not reach a model. Unknown and repeated query parameters are ref
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from typing import Any, ClassVar
 
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from sandbay.domain.errors import Facts, Refusal, RefusedError
@@ -41,7 +41,7 @@ class StrictRoute(APIRoute):
         reads_json = self.body_field is not None
 
         async def strictly(request: Request) -> Response:
-            _check_query(request, known)
+            check_query(request, known)
             if reads_json:
                 request = _Read(request, await read_body(request, self.body_bytes))
             return await handle(request)
@@ -70,7 +70,8 @@ def _query_names(dependant: Dependant) -> set[str]:
     return {field.alias for field in dependant.query_params}.union(*inner)
 
 
-def _check_query(request: Request, known: set[str]) -> None:
+def check_query(request: HTTPConnection, known: Collection[str]) -> None:
+    """Refuse query parameters that are not known or come twice."""
     for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
             raise _invalid("there is no such query parameter", name, {"known": sorted(known)})

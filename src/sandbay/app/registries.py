@@ -11,7 +11,8 @@ from sandbay.domain.reference import Malformed, OciReference, parse_oci, parse_r
 from sandbay.domain.registry import Credentials, RegistrySecret
 from sandbay.ports.changes import Conflict, DropRegistrySecret, PutRegistrySecret
 from sandbay.ports.image_source import ImageSource
-from sandbay.ports.store import RegistrySecretOf, RegistrySecrets
+from sandbay.ports.store import RegistrySecretOf, RegistrySecrets, Store
+from sandbay.ports.vault import Vault
 
 
 def put_secret(core: Core, actor: Actor, registry: str, credentials: Credentials) -> RegistrySecret:
@@ -47,14 +48,16 @@ def parse_source(text: str) -> OciReference:
 
 def open_registry(core: Core, reference: OciReference) -> ImageSource:
     """The reference as a source, with the secret of its registry where there is one."""
-    return core.registries.source(reference, _credentials(core, _registry(reference.domain)))
+    return core.registries.source(reference, credentials_for(core.store, core.vault, reference.domain))
 
 
-def _credentials(core: Core, registry: str) -> Credentials | None:
-    secret = core.store.read(RegistrySecretOf(registry))
+def credentials_for(store: Store, vault: Vault, domain: str) -> Credentials | None:
+    """What is kept for a registry, or None."""
+    registry = _registry(domain)
+    secret = store.read(RegistrySecretOf(registry))
     if secret is None:
         return None
-    username, password = json.loads(core.vault.unseal(secret.sealed, _context(registry)))
+    username, password = json.loads(vault.unseal(secret.sealed, _context(registry)))
     return Credentials(username, password)
 
 

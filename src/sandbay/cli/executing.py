@@ -1,7 +1,8 @@
 """Running one command in a sandbox, for `run` and `sessions exec`: bytes through, exit code back."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sandbay.cli import render
@@ -14,15 +15,24 @@ Command = str | Sequence[str] | None
 """A shell line, arguments, or the image's own command."""
 
 
+_PIECE = 64 * 1024
+
+
 def standard_input(*, wanted: bool) -> bytes | None:
     """All of standard input, when it is to be passed on."""
     return sys.stdin.buffer.read() if wanted else None
 
 
-def follow(commands: "Commands", command: Command, options: "Options") -> int:
+def _live_input() -> Iterator[bytes]:
+    """Standard input as it comes. Not through `sys.stdin`, whose lock a waiting thread would hold at our end."""
+    while data := os.read(0, _PIECE):
+        yield data
+
+
+def follow(commands: "Commands", command: Command, options: "Options", *, interactive: bool) -> int:
     """Pass its output through as it comes; return its exit code. Raises `StartError` (timed_out)."""
     outputs = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-    with commands.follow(command, options) as stream:
+    with commands.follow(command, options, _live_input() if interactive else None) as stream:
         for chunk in stream:
             output = outputs[chunk.stream]
             output.write(chunk.data)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(  # noqa: PLR0913 - a fixed form of the command line
-    image: Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")],
+    image: options.Ref,
     argv: options.Argv = None,
     *,
     entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,
@@ -43,15 +43,15 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             env=variables,
             user=user,
             workdir=workdir,
-            stdin=executing.standard_input(wanted=interactive),
+            stdin=executing.standard_input(wanted=interactive and as_json),
             timeout=timeout,
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
-        code = _in_its_own_sandbox(
-            client, admission, Bar(image, quiet=quiet or as_json), argv or None, said, as_json=as_json
-        )
+        bar = Bar(image, quiet=quiet or as_json)
+        how = {"as_json": as_json, "interactive": interactive}
+        code = _in_its_own_sandbox(client, admission, bar, argv or None, said, **how)
     raise typer.Exit(code)
 
 
@@ -63,6 +63,7 @@ def _in_its_own_sandbox(
     said: "Options",
     *,
     as_json: bool,
+    interactive: bool,
 ) -> int:
     """Admit, run, remove, whatever happens in between."""
     from sandbay.sdk._sync.commands import Commands
@@ -75,6 +76,6 @@ def _in_its_own_sandbox(
             if as_json:
                 about = {"session": session.id, "image": dict(session.raw["image"])}
                 return executing.collect(commands, command, said, about)
-            return executing.follow(commands, command, said)
+            return executing.follow(commands, command, said, interactive=interactive)
         finally:
             admission.discard()

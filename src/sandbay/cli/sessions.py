@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import connect, executing, failures, options, render
+from sandbay.cli import completion, connect, executing, failures, listing, options, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…", autocompletion=completion.sessions)]
 _GONE_WITHIN = 30
 _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 
@@ -24,7 +24,10 @@ _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 @app.command()
 def create(
     *,
-    image: Annotated[str | None, typer.Option(metavar="REF", help="Otherwise the project's or the default.")] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="Otherwise the project's or the default.", autocompletion=completion.images),
+    ] = None,
     platform: options.Platform = None,
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
@@ -52,17 +55,21 @@ def create(
 
 
 @app.command()
-def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
-    """List the project's Sessions."""
-    with connect.project() as client:
-        found = client.sessions.list()
-    if as_json:
-        render.document({"items": [session.raw for session in found]})
-    elif quiet:
-        for session in found:
-            render.line(session.id)
+def ls(
+    *,
+    project: Annotated[str | None, typer.Option(help="Of this project, with an administrator key.")] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the Sessions of the project of the key at hand, newest first."""
+    if project is None:
+        with connect.project() as client:
+            found = client.sessions.list()
     else:
-        render.table(["ID", "STATUS", "IMAGE", "RELEASE", "CREATED"], map(_row, found))
+        with connect.administrator() as admin:
+            found = admin.projects.sessions(project)
+    head = ["ID", "STATUS", "IMAGE", "RELEASE", "CREATED"]
+    listing.show(found, head, _row, lambda session: session.id, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -99,14 +106,14 @@ def execute(  # noqa: PLR0913 - as `create`
         from sandbay.sdk._sync.commands import Commands
         from sandbay.sdk.commands import Options
 
-        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive), timeout)
+        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout)
         commands = Commands(client.transport, session_id)
         command = argv if shell is None else shell
         with stoppable():
             if as_json:
                 code = executing.collect(commands, command, said, {"session": session_id})
             else:
-                code = executing.follow(commands, command, said)
+                code = executing.follow(commands, command, said, interactive=interactive)
     raise typer.Exit(code)
 
 
@@ -143,13 +150,15 @@ def cp(
 
 @app.command()
 def rm(
-    session_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="ses_…")],
+    session_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="ses_…", autocompletion=completion.sessions)
+    ],
     *,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """End Sessions and wait until they are gone. One that has ended already is fine."""
-    with connect.project() as client:
+    with connect.project() as client, Bar("sessions", quiet=quiet or as_json, phase="ending"):
         _for_each(session_ids, lambda session: client.sessions.delete(session, wait=_GONE_WITHIN))
     if as_json:
         render.document({"removed": session_ids})
@@ -192,9 +201,8 @@ def _look_up(session_id: str) -> "Session":
 
 
 def _row(session: "Session") -> list[object]:
-    created = None if session.created_at is None else session.created_at.strftime("%Y-%m-%d %H:%M:%S")
     release = f"{session.image.name}:{session.image.release}"
-    return [session.id, session.status, session.image.reference, release, created]
+    return [session.id, session.status, session.image.reference, release, listing.times(session.created_at)]
 
 
 def _decided(session: "Session") -> str:

@@ -4,11 +4,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import structlog
 import uvicorn
 
-from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
 from sandbay.adapters.image_source.registry import RegistrySources
@@ -16,12 +16,14 @@ from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.adapters.store.database import open_store
 from sandbay.adapters.uploads.folder import FolderUploads
 from sandbay.adapters.vault.key_file import KeyFileVault
+from sandbay.api import exec_socket
 from sandbay.api.server import create_app
 from sandbay.app.core import Core
 from sandbay.app.installation import ensure_installation
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
 from sandbay.engine.registry.trust import Trust
+from sandbay.entrypoints.blobs import open_blobs
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters
 from sandbay.entrypoints.settings import Settings
@@ -34,19 +36,25 @@ log = structlog.get_logger()
 
 
 class CoreProcess:
-    """One Core. Others may serve the same database at the same time; uploads and blobs lie in its own home."""
+    """One Core. Others may serve the same database at the same time.
+
+    Uploads lie in its own home, and so do blobs where no registry holds them.
+    """
 
     def __init__(self, settings: Settings, link: InProcessLink | None = None) -> None:
         """Migrate the database and open everything; nothing runs yet."""
         settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._settings = settings
         uploads = FolderUploads(settings.home / "uploads", open_archive)
+        store, vault = open_store(settings.database_url or settings.database), KeyFileVault(settings.key)
+        self._open = ExitStack()
+        self._open.callback(store.close)
         self.core = Core(
-            store=open_store(settings.database_url or settings.database),
-            blobs=FolderBlobs(settings.home / "blobs"),
+            store=store,
+            blobs=open_blobs(settings, store, vault, self._open),
             uploads=uploads,
             registries=RegistrySources(Trust(settings.plain_registries)),
-            vault=KeyFileVault(settings.key),
+            vault=vault,
             link=link or InProcessLink(),
             clock=SystemClock(),
             ids=RandomIds(),
@@ -74,6 +82,7 @@ class CoreProcess:
         config = uvicorn.Config(
             create_app(self.core),
             loop="asyncio",
+            **exec_socket.SERVED,
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=5,
@@ -102,9 +111,9 @@ class CoreProcess:
             self._passes.join()
 
     def close(self) -> None:
-        """Stop, and close the database."""
+        """Stop, and close the database and what else is open."""
         self.rest()
-        self.core.store.close()
+        self._open.close()
 
     def _reconcile(self) -> None:
         while not self._closing.is_set():

@@ -4,28 +4,22 @@ SIGTERM stops the process and leaves sandboxes running: the next start adopts th
 `sandbay down` sends) ends every Session first.
 """
 
-import json
 import os
 import platform
 import socket
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 import uvicorn
 
-from sandbay.adapters.ids.random import RandomIds
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.app.core import SYSTEM
 from sandbay.app.installation import host_platform
 from sandbay.app.nodes import NodeReports
 from sandbay.app.sessions import end_session
 from sandbay.domain.deployment import Pool, SandboxSize
-from sandbay.domain.ids import NodeId
 from sandbay.domain.session import FINAL, SessionState
-from sandbay.engine.durable import write_file
 from sandbay.entrypoints.core import CoreProcess
+from sandbay.entrypoints.identities import identities
 from sandbay.entrypoints.providers import open_provider
 from sandbay.entrypoints.settings import Settings
 from sandbay.node.agent import Agent, Identity
@@ -38,28 +32,6 @@ _PASS_SECONDS = 1.0
 _PASS_GAP = 0.02
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Identities:
-    """Made at the first start and kept: who this installation and its local node are."""
-
-    installation: str
-    node: NodeId
-
-
-def identities(home: Path) -> Identities:
-    """Read them, or make them durable."""
-    path = home / "identity.json"
-    with suppress(FileNotFoundError):
-        data = json.loads(path.read_text())
-        return Identities(data["installation"], NodeId(data["node"]))
-    ids = RandomIds()
-    made = Identities(ids.new("installation"), NodeId(ids.new("node")))
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    write_file(path, json.dumps({"installation": made.installation, "node": made.node}).encode(), part)
-    return made
 
 
 class Embedded:

@@ -101,7 +101,6 @@ def start_detached(settings: Settings) -> int:
         return pid
     settings.log.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     command = [sys.executable, "-m", "sandbay.entrypoints.main", "up", "--port", str(settings.port)]
-    own = {} if settings.database_url is None else {DATABASE_VARIABLE: settings.database_url}
     with settings.log.open("ab") as log:
         start = log.tell()
         process = subprocess.Popen(
@@ -111,7 +110,7 @@ def start_detached(settings: Settings) -> int:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            env={**os.environ, **own},
+            env={**os.environ, **settings.environment},
         )
     deadline = time.monotonic() + _START_SECONDS
     while not _ready(settings) or running(settings) != process.pid:

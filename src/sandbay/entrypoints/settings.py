@@ -4,12 +4,21 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbay.domain.errors import RefusedError
+from sandbay.domain.reasons import Reason
+from sandbay.domain.reference import OciReference, parse_oci
+from sandbay.domain.registry import Credentials
+
 DEFAULT_HOME = Path("/var/lib/sandbay")
 DEFAULT_RUN = Path("/run/sandbay")
 DEFAULT_PORT = 8730
 LOOPBACK = "127.0.0.1"
 DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
+
+BLOBS_VARIABLE = "SANDBAY_BLOBS"
+_BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
+_BLOBS_SCHEME, _BLOBS_FOLDER = "oci://", "/blobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +35,23 @@ class Settings:
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
+    blobs: OciReference | None = None
+    """The repository that holds the image bytes; None means a folder in `home`."""
+    blobs_login: Credentials | None = None
+    """Goes before what is kept for that registry."""
 
     @property
     def url(self) -> str:
         """Where clients on this host find it."""
         return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What another process has to be told to serve the same, beside where it lives."""
+        said = {DATABASE_VARIABLE: self.database_url}
+        if self.blobs is not None:
+            said[BLOBS_VARIABLE] = _BLOBS_SCHEME + f"{self.blobs.domain}/{self.blobs.path}".removesuffix(_BLOBS_FOLDER)
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def database(self) -> Path:
@@ -58,18 +79,34 @@ class Settings:
         return self.home / "log" / "sandbay.log"
 
 
-def settings(port: int | None = None, database: str | None = None) -> Settings:
-    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, and `SANDBAY_DATABASE`.
+def settings(port: int | None = None, database: str | None = None, blobs: str | None = None) -> Settings:
+    """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, `SANDBAY_DATABASE` and `SANDBAY_BLOBS`.
 
     `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
+    `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
+    Refuses with `invalid_reference` what is no place for blobs.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
     plain = os.environ.get("SANDBAY_PLAIN_REGISTRIES", "").split(",")
+    place = blobs or os.environ.get(BLOBS_VARIABLE)
+    username, password = (os.environ.get(name) for name in _BLOBS_LOGIN)
     return Settings(
         home,
         run,
         port or DEFAULT_PORT,
         plain_registries=tuple(filter(None, map(str.strip, plain))),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+        blobs=blobs_place(place) if place else None,
+        blobs_login=Credentials(username, password) if username and password else None,
     )
+
+
+def blobs_place(text: str) -> OciReference:
+    """`oci://HOST[:PORT]/PREFIX` is the repository `PREFIX/blobs`. The text is never quoted: it may hold a password."""
+    named = text.removeprefix(_BLOBS_SCHEME)
+    place = parse_oci(named + _BLOBS_FOLDER)
+    if named == text or not isinstance(place, OciReference) or not named.startswith(f"{place.domain}/"):
+        message = "the place for blobs must be oci://HOST[:PORT]/PREFIX, the prefix in lower case, and nothing else"
+        raise RefusedError(Reason.INVALID_REFERENCE, message, param="blobs")
+    return place

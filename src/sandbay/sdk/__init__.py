@@ -26,12 +26,12 @@ from sandbay.sdk.frames import Chunk
 if TYPE_CHECKING:
     from sandbay.sdk._async.admin import AsyncAdminClient
     from sandbay.sdk._async.client import AsyncClient
-    from sandbay.sdk._async.commands import AsyncCommandStream
     from sandbay.sdk._async.sandbox import AsyncSandbox
+    from sandbay.sdk._async.streaming import AsyncCommandStream
     from sandbay.sdk._sync.admin import AdminClient
     from sandbay.sdk._sync.client import Client
-    from sandbay.sdk._sync.commands import CommandStream
     from sandbay.sdk._sync.sandbox import Sandbox
+    from sandbay.sdk._sync.streaming import CommandStream
     from sandbay.sdk.commands import Result
     from sandbay.sdk.resources import Progress
 
@@ -54,10 +54,10 @@ _HOMES = {
     "AdminClient": "_sync.admin",
     "AsyncAdminClient": "_async.admin",
     "AsyncClient": "_async.client",
-    "AsyncCommandStream": "_async.commands",
+    "AsyncCommandStream": "_async.streaming",
     "AsyncSandbox": "_async.sandbox",
     "Client": "_sync.client",
-    "CommandStream": "_sync.commands",
+    "CommandStream": "_sync.streaming",
     "Progress": "resources",
     "Result": "commands",
     "Sandbox": "_sync.sandbox",

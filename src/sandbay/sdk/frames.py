@@ -1,21 +1,21 @@
-"""The streamed form of an exec: kind (1 byte), length (4 bytes, big-endian), payload, again and again.
+"""Messages of a command's WebSocket, as the installation's documentation of `/v1/sessions/{id}/exec` tells.
 
-1 is standard output, 2 standard error, 3 the end, as JSON: `{exit_code, timed_out}` or an error's envelope.
+Binary ones begin with 0 (stdin), 1 (stdout) or 2 (stderr); texts are JSON. Each side sends at most the bytes that the
+other one has made room for, so a reader that is slow slows the command, and no memory fills.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from sandbay.sdk.errors import BadAnswerError, SandbayError, TransferError, of_reason
 
-MEDIA_TYPE = "application/vnd.sandbay.exec-stream"
-LONGEST = 16 * 1024 * 1024
-"""A longer frame is none of ours; a server sends far shorter ones."""
+CREDIT = 256 * 1024
+"""Bytes that each side may send unasked."""
 
-_HEAD = 5
-_END = 3
+END_OF_INPUT = '{"eof":true}'
+_PIECE = 64 * 1024
 _STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 
 
@@ -26,6 +26,24 @@ class Chunk(NamedTuple):
     data: bytes
 
 
+Chunks = Generator[Chunk, None, None]
+AsyncChunks = AsyncGenerator[Chunk, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """For this many more bytes of stdin."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A signal or a resize could not be done; the command goes on."""
+
+    error: SandbayError
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """How the command ended: its exit code, 128+n for signal n; or it was stopped at its time-out."""
@@ -34,36 +52,45 @@ class End:
     timed_out: bool
 
 
-class Frames:
-    """Takes bytes in pieces of any size, gives chunks; `end` is set when the command has ended."""
+def start(command: Mapping[str, Any], *, stdin: bool) -> str:
+    """The first message: the body of the collected form, and whether stdin will come."""
+    return _text({"exec": command, "stdin": stdin})
 
-    def __init__(self) -> None:
-        self.end: End | None = None
-        self._held = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Chunk]:
-        """The chunks that are now whole. Raises the error that the end frame carries, or `BadAnswerError`."""
-        self._held += data
-        while len(self._held) >= _HEAD:
-            kind, length = self._held[0], int.from_bytes(self._held[1:_HEAD])
-            if length > LONGEST or (kind != _END and kind not in _STREAMS) or self.end is not None:
-                raise _nonsense()
-            if len(self._held) < _HEAD + length:
-                return
-            payload = bytes(memoryview(self._held)[_HEAD : _HEAD + length])
-            del self._held[: _HEAD + length]
-            if kind == _END:
-                self.end = _end_of(payload)
-            elif payload:
-                yield Chunk(_STREAMS[kind], payload)
+def input_of(data: bytes) -> Iterator[bytes]:
+    """Messages that carry stdin, none longer than is taken."""
+    for begin in range(0, len(data), _PIECE):
+        yield b"\0" + data[begin : begin + _PIECE]
 
-    def finish(self) -> End:
-        """The end; raises `stream_lost` when the bytes stopped before it."""
-        if self.end is None:
-            raise lost()
-        if self._held:
+
+def granting(size: int) -> str:
+    """There is room for this many more bytes of output."""
+    return _text({"credit": size})
+
+
+def read(message: bytes | str) -> Chunk | Room | Declined | End:
+    """What the server says. Raises the error that a last message carries, or `BadAnswerError`."""
+    if isinstance(message, bytes):
+        if not message or message[0] not in _STREAMS:
             raise _nonsense()
-        return self.end
+        return Chunk(_STREAMS[message[0]], message[1:])
+    try:
+        said: Any = json.loads(message)
+    except ValueError:
+        raise _nonsense() from None
+    match said:
+        case {"credit": int(size)}:
+            return Room(size)
+        case {"refused": refusal}:
+            return Declined(of_reason(refusal))
+        case {"error": error}:
+            raise of_reason(error)
+        case {"exit": int(code), "timed_out": False}:
+            return End(code, timed_out=False)
+        case {"exit": None, "timed_out": True}:
+            return End(None, timed_out=True)
+        case _:
+            raise _nonsense()
 
 
 def lost() -> SandbayError:
@@ -71,19 +98,8 @@ def lost() -> SandbayError:
     return TransferError("the command's output broke off before its end", code="stream_lost")
 
 
-def _end_of(payload: bytes) -> End:
-    try:
-        data: Any = json.loads(payload)
-    except ValueError:
-        raise _nonsense() from None
-    if not isinstance(data, dict):
-        raise _nonsense()
-    if "error" in data:
-        raise of_reason(data["error"])
-    code, timed_out = data.get("exit_code"), data.get("timed_out", False)
-    if not isinstance(timed_out, bool) or not (isinstance(code, int) or (code is None and timed_out)):
-        raise _nonsense()
-    return End(code, timed_out)
+def _text(message: Mapping[str, Any]) -> str:
+    return json.dumps(message, separators=(",", ":"))
 
 
 def _nonsense() -> BadAnswerError:

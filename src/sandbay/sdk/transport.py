@@ -1,9 +1,11 @@
 """What both transports share: the parts of a request, and which failures mean that nothing was sent."""
 
 import ipaddress
+import logging
 import socket
 import urllib.parse
 from collections.abc import Mapping
+from typing import Any
 
 import httpx
 
@@ -25,6 +27,20 @@ KEEPALIVE = [
         if (option := getattr(socket, name, None)) is not None
     ],
 ]
+
+
+_LOG = logging.getLogger("sandbay.sdk")
+_LOG.addHandler(logging.NullHandler())  # what a broken connection is like is told by what is raised
+WEBSOCKET: Mapping[str, Any] = {
+    "user_agent_header": None,  # it stands among ours
+    "compression": None,
+    "open_timeout": 60.0,
+    "ping_timeout": 60.0,
+    "close_timeout": 2.0,
+    "max_queue": None,  # what may come is bounded by the credit that was given
+    "logger": _LOG,
+}
+"""How a WebSocket is opened."""
 
 
 def segment(text: str) -> str:
@@ -60,6 +76,11 @@ def address(url: str) -> httpx.URL:
     return parsed
 
 
+def websocket(url: str, path: str) -> str:
+    """The address of a WebSocket of an installation."""
+    return f"ws{url.removeprefix('http')}{path}"
+
+
 def is_loopback(host: str) -> bool:
     """Whether requests stay on this machine, where no proxy has any business."""
     try:
@@ -68,7 +89,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def gone(url: str, error: httpx.TransportError, *, sent: bool) -> SandbayError:
+def gone(url: str, error: Exception, *, sent: bool) -> SandbayError:
     """The error for an answer that did not come."""
     if not sent:
         return UnreachableError(f"no installation answers at {url}: {error}", code="unreachable")

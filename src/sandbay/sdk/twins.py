@@ -4,9 +4,13 @@ Everything else is written once, in `_async`; `./dev sdk` makes `_sync` from it,
 """
 
 import contextlib
+import threading
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -67,3 +71,86 @@ def async_shielded() -> contextlib.AbstractContextManager[object]:
     import anyio  # noqa: PLC0415 - as in async_work
 
     return anyio.CancelScope(shield=True)
+
+
+class Quota:
+    """How many bytes may still be sent."""
+
+    def __init__(self, size: int) -> None:
+        """Begin with this many."""
+        self._left, self._ended = size, False
+        self._changed = threading.Condition()
+
+    def add(self, size: int) -> None:
+        """That many more."""
+        with self._changed:
+            self._left += size
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """There will be no more; whoever waits is told."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def take(self, size: int) -> bool:
+        """Wait until `size` bytes may be sent; False when it has ended."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._left >= size)
+            self._left -= size
+            return not self._ended
+
+
+class AsyncQuota:
+    """As `Quota`, of one event loop."""
+
+    def __init__(self, size: int) -> None:
+        """Begin with this many."""
+        import asyncio  # noqa: PLC0415 - as anyio above
+
+        self._left, self._ended = size, False
+        self._changed = asyncio.Event()
+
+    def add(self, size: int) -> None:
+        """That many more."""
+        self._left += size
+        self._changed.set()
+
+    def end(self) -> None:
+        """There will be no more; whoever waits is told."""
+        self._ended = True
+        self._changed.set()
+
+    async def take(self, size: int) -> bool:
+        """Wait until `size` bytes may be sent; False when it has ended."""
+        while not self._ended and self._left < size:
+            self._changed.clear()
+            await self._changed.wait()
+        self._left -= size
+        return not self._ended
+
+
+class Aside:
+    """Something that goes on in a thread of its own, and ends with the program."""
+
+    def __init__(self, function: Callable[Args, object], *args: Args.args, **kwargs: Args.kwargs) -> None:
+        """Begin."""
+        work = threading.Thread(target=function, args=args, kwargs=kwargs, name="sandbay-aside", daemon=True)
+        work.start()
+
+    def cancel(self) -> None:
+        """It cannot be stopped; what it waits for tells it."""
+
+
+def aside(function: Callable[Args, object], *args: Args.args, **kwargs: Args.kwargs) -> Aside:
+    """Begin something that goes on while the caller does."""
+    return Aside(function, *args, **kwargs)
+
+
+def async_aside(
+    function: Callable[Args, Coroutine[object, object, object]], *args: Args.args, **kwargs: Args.kwargs
+) -> "Task[object]":
+    """As `aside`, as a task."""
+    import asyncio  # noqa: PLC0415 - as anyio above
+
+    return asyncio.get_running_loop().create_task(function(*args, **kwargs))

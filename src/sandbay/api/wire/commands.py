@@ -2,9 +2,19 @@
 
 import base64
 import binascii
-from typing import Annotated
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+from fastapi.exceptions import RequestValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from sandbay.api.wire.base import ARGUMENT_BYTES, ARGUMENTS_BYTES, NO_NUL, Env, In, Out
 from sandbay.domain.command import Command
@@ -89,6 +99,59 @@ class ExecIn(In):
             timeout=self.timeout,
             image_entrypoint=self.image_command,
         )
+
+
+class StartIn(In):
+    """The first message of a WebSocket: the command."""
+
+    exec: ExecIn = Field(description="The command, without `stdin`.")
+    stdin: bool = Field(default=True, description="Whether stdin will be sent; without it, it is empty.")
+
+    @field_validator("exec")
+    @classmethod
+    def _no_stdin(cls, asked: ExecIn) -> ExecIn:
+        if asked.stdin is not None:
+            raise ValueError("stdin comes in messages of its own")
+        return asked
+
+
+class SizeIn(In):
+    """Of a terminal."""
+
+    rows: Annotated[int, Field(ge=1, le=65_535)]
+    columns: Annotated[int, Field(ge=1, le=65_535)]
+
+
+class ControlIn(In):
+    """A later text message of a WebSocket: exactly one of these."""
+
+    eof: Literal[True] | None = Field(default=None, description="Nothing more comes on stdin.")
+    credit: Annotated[int, Field(ge=1, le=2**31)] | None = Field(default=None, description="Bytes of output.")
+    signal: Annotated[str, Field(pattern=r"^[A-Z0-9]{1,16}$")] | None = Field(default=None, description="Its name.")
+    resize: SizeIn | None = Field(default=None, description="The terminal's new size.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len(self.model_fields_set) != 1 or all(value is None for _, value in self):
+            raise ValueError("a message has exactly one member: eof, credit, signal or resize")
+        return self
+
+    def unsupported(self) -> list[str]:
+        """What no provider can do today."""
+        return [name for name, value in (("signal", self.signal), ("resize", self.resize)) if value is not None]
+
+
+Message = TypeVar("Message", bound=In)
+
+
+def read_message(kind: type[Message], value: object) -> Message:
+    """From JSON of a WebSocket. Raises as FastAPI does for a body."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        told = {"loc": ("body", *first["loc"]), "msg": first["msg"], "type": first["type"]}
+        raise RequestValidationError([told]) from error
 
 
 class ExecOut(Out):

@@ -52,10 +52,12 @@ def challenges(headers: Iterable[str]) -> Iterator[Challenge]:
 class Auth:
     """The `Authorization` for one repository of one registry; threads share it."""
 
-    def __init__(self, registry: str, repository: str, credentials: Credentials | None, trust: Trust) -> None:
-        """Nothing is sent before the registry has asked for it."""
+    def __init__(
+        self, registry: str, repository: str, credentials: Credentials | None, trust: Trust, actions: str = "pull"
+    ) -> None:
+        """Nothing is sent before the registry has asked for it. `actions` are what tokens are asked for."""
         self._registry, self._trust = registry, trust
-        self._scope = f"repository:{repository}:pull"
+        self._scope = f"repository:{repository}:{actions}"
         self._credentials = credentials
         self._lock = threading.Lock()
         self._answer: Challenge | None = None

@@ -1,12 +1,12 @@
 """Manifests and blobs of one repository, over the distribution protocol.
 
-No header is believed about content: whoever asks verifies the bytes. Redirects are followed a few times, always
-without `Authorization`. What may pass is tried again; a cut blob is resumed where it was cut.
+No header is believed about content: whoever asks verifies the bytes. Redirects of reads are followed a few times,
+always without `Authorization`. What may pass is tried again; a cut blob is resumed where it was cut.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -32,11 +32,34 @@ ACCEPT = ", ".join(DOCUMENTS)
 _AGENT = "sandbay"
 _HOPS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_READING = frozenset({"GET", "HEAD"})
 _ERROR_BYTES = 64 * 1024
 _TOKEN_BYTES = 256 * 1024
 _AUTH_ROUNDS = 3
 
 T = TypeVar("T")
+
+_READ = frozenset({HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request. `at` is below the repository, or a whole address that the registry has named.
+
+    `missing` is what a plain 404 means, `good` the statuses that are no fault.
+    """
+
+    at: str | httpx.URL
+    missing: Reason
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+    content: bytes | None = None
+    good: frozenset[HTTPStatus] = _READ
+
+    @property
+    def of_manifest(self) -> bool:
+        """Whether it is about a manifest."""
+        return isinstance(self.at, str) and self.at.startswith("manifests/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +79,18 @@ class RegistryClient:
     ) -> None:
         """`registry` is its canonical name; `http` follows no redirect by itself."""
         self._http, self._registry, self._auth, self._trust, self._pace = http, registry, auth, trust, pace
+        self._base = httpx.URL(trust.base(registry))
         self._root = f"{trust.base(registry)}/v2/{repository}"
 
     def manifest(self, reference: str, limit: int) -> Fetched:
         """A manifest or index by tag or digest. Refuses with `limit_exceeded` past `limit` bytes."""
-        return self._patiently(lambda: self._manifest(reference, limit))
+        return self.patiently(lambda: self._manifest(reference, limit))
+
+    def size(self, path: str) -> int | None:
+        """Bytes of `blobs/DIGEST` or `manifests/REFERENCE`, as the registry says; None where it has none."""
+        missing = Reason.MANIFEST_MISSING if path.startswith("manifests/") else Reason.BLOB_MISSING
+        ask = Ask(path, missing, method="HEAD", good=frozenset({HTTPStatus.OK, HTTPStatus.NOT_FOUND}))
+        return self.patiently(lambda: self._size(ask))
 
     def chunks(self, path: str, blob: Descriptor, on_resume: Callable[[], None]) -> Generator[bytes]:
         """Bytes of `blobs/DIGEST` or `manifests/DIGEST`, as they come; `on_resume` hears when they are pieced together.
@@ -78,14 +108,64 @@ class RegistryClient:
                 if at - since >= self._pace.patience.progress_bytes:
                     since, tries = at, 0
                 tries += 1
-                self._pace.pause(self._registry, fault, tries)
+                self.pause(fault, tries)
                 if at:
                     on_resume()
             else:
                 return
 
+    def patiently(self, act: Callable[[], T]) -> T:
+        """Do it, and again after faults that may pass, a few times."""
+        tries = 0
+        while True:
+            try:
+                return act()
+            except PassingError as fault:
+                tries += 1
+                self.pause(fault, tries)
+
+    def pause(self, fault: PassingError, tries: int) -> None:
+        """Wait before the next try, or raise the fault when there have been enough."""
+        self._pace.pause(self._registry, fault, tries)
+
+    @contextmanager
+    def open(self, ask: Ask) -> Iterator[httpx.Response]:
+        """A good answer, its body unread. Raises what it means otherwise."""
+        named = isinstance(ask.at, httpx.URL)
+        url = self._trust.address(self._registry, str(ask.at) if named else f"{self._root}/{ask.at}")
+        # An upload may be led elsewhere; who we are is told to the registry alone.
+        ours = (url.scheme, url.netloc) == (self._base.scheme, self._base.netloc)
+        fresh = False
+        for _ in range(_AUTH_ROUNDS):
+            used = self._auth.header if ours else None
+            response, hops = self._follow(url, ask, used)
+            with closing(response):
+                if hops or fresh or not ours or not _refuses(response.status_code, used):
+                    self._check(response, ask, redirected=hops > 0 or not ours)
+                    yield response
+                    bare = ask.method == "HEAD" or response.headers.get("content-length") == "0"
+                    if bare and not response.is_stream_consumed:
+                        response.read()  # nothing: so that the connection may serve again
+                    return
+                challenge = response.headers.get_list("www-authenticate")
+            fresh = self._auth.renew(challenge, used, self._token)
+        raise unauthorized(self._registry)
+
+    def named(self, response: httpx.Response) -> httpx.URL:
+        """Where an answer's `Location` leads. Refuses with `registry_unreachable` what may not be asked."""
+        return self._trust.address(self._registry, response.headers.get("location", ""), response.request.url)
+
+    def _size(self, ask: Ask) -> int | None:
+        with self.open(ask) as response:
+            if response.status_code == HTTPStatus.NOT_FOUND:
+                return None
+            said = response.headers.get("content-length", "")
+            if not said.isascii() or not said.isdigit():
+                raise refused_for_good(self._registry, "it does not say how long a blob is")
+            return int(said)
+
     def _manifest(self, reference: str, limit: int) -> Fetched:
-        with self._open(f"manifests/{reference}", Reason.MANIFEST_MISSING) as response:
+        with self.open(Ask(f"manifests/{reference}", Reason.MANIFEST_MISSING)) as response:
             data = b""
             for piece in self._pieces(response):
                 data += piece
@@ -94,20 +174,11 @@ class RegistryClient:
             media_type = said.get("content-type", "").partition(";")[0].strip().lower()
             return Fetched(data, media_type, said.get("docker-content-digest", ""))
 
-    def _patiently(self, act: Callable[[], T]) -> T:
-        tries = 0
-        while True:
-            try:
-                return act()
-            except PassingError as fault:
-                tries += 1
-                self._pace.pause(self._registry, fault, tries)
-
     def _from(self, path: str, blob: Descriptor, at: int) -> Generator[bytes]:
         """The bytes from an offset on, once."""
         headers = {"Range": f"bytes={at}-"} if at else {}
         missing = Reason.MANIFEST_MISSING if path.startswith("manifests/") else Reason.BLOB_MISSING
-        with self._open(path, missing, headers) as response:
+        with self.open(Ask(path, missing, headers)) as response:
             if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise wrong_size(blob.digest, blob.size, at)
             skip = 0
@@ -138,42 +209,29 @@ class RegistryClient:
                     since, got = clock(), 0
                 yield piece
 
-    @contextmanager
-    def _open(self, path: str, missing: Reason, headers: Mapping[str, str] | None = None) -> Iterator[httpx.Response]:
-        """A good answer (or 416), its body unread. Raises what it means otherwise."""
-        url = self._trust.address(self._registry, f"{self._root}/{path}")
-        asked = {"Accept": ACCEPT if path.startswith("manifests/") else "*/*", **(headers or {})}
-        fresh = False
-        for _ in range(_AUTH_ROUNDS):
-            used = self._auth.header
-            response, hops = self._follow(url, asked, used)
-            with closing(response):
-                if hops or fresh or not _refuses(response.status_code, used):
-                    self._check(response, missing, redirected=hops > 0)
-                    yield response
-                    return
-                challenge = response.headers.get_list("www-authenticate")
-            fresh = self._auth.renew(challenge, used, self._token)
-        raise unauthorized(self._registry)
+    def _follow(self, url: httpx.URL, ask: Ask, authorization: str | None) -> tuple[httpx.Response, int]:
+        """The answer at the end of the redirects, and how many there were. Only the first request is authorized.
 
-    def _follow(
-        self, url: httpx.URL, headers: Mapping[str, str], authorization: str | None
-    ) -> tuple[httpx.Response, int]:
-        """The answer at the end of the redirects, and how many there were. Only the first request is authorized."""
+        What writes is not sent anywhere else than where it was meant to go.
+        """
         known = {} if authorization is None else {"Authorization": authorization}
+        headers = {"Accept": ACCEPT if ask.of_manifest else "*/*", **ask.headers}
         for hops in range(_HOPS + 1):
-            response = self._send(url, {**headers, **({} if hops else known)})
-            if response.status_code not in _REDIRECTS:
+            response = self._send(url, {**headers, **({} if hops else known)}, ask.method, ask.content)
+            if response.status_code not in _REDIRECTS or ask.method not in _READING:
                 return response, hops
             response.close()
             url = self._trust.address(self._registry, response.headers.get("location", ""), url)
         raise refused_for_good(self._registry, "it redirects too often", redirects=_HOPS)
 
-    def _send(self, url: httpx.URL, headers: Mapping[str, str]) -> httpx.Response:
+    def _send(
+        self, url: httpx.URL, headers: Mapping[str, str], method: str = "GET", content: bytes | None = None
+    ) -> httpx.Response:
         self._pace.wait_for(self._registry)
         whole = {"User-Agent": _AGENT, "Accept-Encoding": "identity", **headers}
         with self._faults():
-            return self._http.send(self._http.build_request("GET", url, headers=whole), stream=True)
+            request = self._http.build_request(method, url, headers=whole, content=content)
+            return self._http.send(request, stream=True)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -187,9 +245,9 @@ class RegistryClient:
         except httpx.HTTPError as error:
             raise unreachable(self._registry, f"the connection failed ({type(error).__name__})") from None
 
-    def _check(self, response: httpx.Response, missing: Reason, *, redirected: bool) -> None:
+    def _check(self, response: httpx.Response, ask: Ask, *, redirected: bool) -> None:
         status = response.status_code
-        if status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE):
+        if status in ask.good:
             return
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             raise PassingError(
@@ -200,7 +258,7 @@ class RegistryClient:
             )
         if redirected:
             raise unreachable(self._registry, f"where it leads to answers {status}", status=status)
-        error = of_answer(self._registry, status, self._small(response, _ERROR_BYTES) or b"", missing)
+        error = of_answer(self._registry, status, self._small(response, _ERROR_BYTES) or b"", ask.missing)
         if isinstance(error, PassingError):
             error.wait = retry_after(response.headers)
         raise error
@@ -216,7 +274,7 @@ class RegistryClient:
 
     def _token(self, url: httpx.URL, headers: Mapping[str, str]) -> bytes:
         """What the token realm answers; it is not followed anywhere else."""
-        return self._patiently(lambda: self._token_once(url, headers))
+        return self.patiently(lambda: self._token_once(url, headers))
 
     def _token_once(self, url: httpx.URL, headers: Mapping[str, str]) -> bytes:
         with closing(self._send(url, headers)) as response:
@@ -224,7 +282,7 @@ class RegistryClient:
                 raise unauthorized(self._registry, response.status_code)
             if response.status_code in _REDIRECTS:
                 raise refused_for_good(self._registry, "its token realm redirects")
-            self._check(response, Reason.MANIFEST_MISSING, redirected=False)
+            self._check(response, Ask(url, Reason.MANIFEST_MISSING), redirected=False)
             data = self._small(response, _TOKEN_BYTES)
         if data is None:
             raise refused_for_good(self._registry, "its token realm answers too much")

@@ -61,15 +61,21 @@ def of_answer(registry: str, status: int, body: bytes, missing: Reason) -> Refus
     if status == HTTPStatus.NOT_FOUND:
         reason = Reason.REPOSITORY_MISSING if code in ("NAME_UNKNOWN", "NAME_INVALID") else missing
         return RefusedError(reason, f"{registry} {_LACKS[reason]}", details=facts)
+    if code in _UNSETTLED:
+        return unreachable(registry, "it does not see what was pushed as it was", status=status, code=code)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return unreachable(registry, f"it answers {status}", status=status, code=code)
     return refused_for_good(registry, f"it answers {status}", status=status, code=code)
 
 
+_UNSETTLED = frozenset({"MANIFEST_BLOB_UNKNOWN", "DIGEST_INVALID"})
+"""Said of what was pushed right: where others push the same at the same moment, or bytes were lost on the way."""
+
 _LACKS = {
     Reason.REPOSITORY_MISSING: "has no such repository",
     Reason.MANIFEST_MISSING: "has no such tag or digest",
     Reason.BLOB_MISSING: "lacks a blob that the manifest names",
+    Reason.REGISTRY_UNREACHABLE: "has forgotten an upload that it began",
 }
 
 

@@ -1,64 +1,14 @@
 """Running commands in a sandbox: collected, or as a stream."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from types import TracebackType
-from typing import Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import httpx
-
+from sandbay.sdk import frames
+from sandbay.sdk._async.streaming import AsyncCommandStream
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.commands import Options, Result, result_of
-from sandbay.sdk.errors import BadAnswerError
-from sandbay.sdk.frames import MEDIA_TYPE, Chunk, Frames, lost
 from sandbay.sdk.transport import segment
-
-
-class AsyncCommandStream:
-    """A running command's output: iterate over `Chunk(stream, data)`, then ask `exit_code`, `timed_out`.
-
-    Leaving it early (closing it, or the end of a `with`) kills the command and all that it started.
-    """
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self._frames = Frames()
-        self._pieces = self._read()
-
-    @property
-    def exit_code(self) -> int | None:
-        """The command's exit code; None before its end and at a time-out."""
-        return self._frames.end.exit_code if self._frames.end else None
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether it was stopped at its time-out."""
-        return self._frames.end is not None and self._frames.end.timed_out
-
-    def __aiter__(self) -> AsyncIterator[Chunk]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        """End the stream; kills the command if it still runs."""
-        await self._response.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def _read(self) -> AsyncIterator[Chunk]:
-        try:
-            async for data in self._response.aiter_raw():
-                for chunk in self._frames.feed(data):
-                    yield chunk
-        except (httpx.TransportError, httpx.StreamError) as error:
-            raise lost() from error
-        finally:
-            await self._response.aclose()
-        self._frames.finish()
+from sandbay.sdk.twins import AsyncPieces
 
 
 class AsyncCommands:
@@ -92,29 +42,32 @@ class AsyncCommands:
         env: Mapping[str, str] | None = None,
         user: str | None = None,
         workdir: str | None = None,
-        stdin: bytes | str | None = None,
+        stdin: bytes | str | AsyncPieces | None = None,
         timeout: float | None = None,
     ) -> AsyncCommandStream:
-        """As `run`, with the output as it comes. Raises before the first chunk what `run` raises."""
+        """As `run`, with the output as it comes. What `run` raises is raised here or by the first chunk.
+
+        An iterable `stdin` is read while the command runs, as far as the command takes it.
+        """
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        return await self.follow(command, Options(env, user, workdir, data, timeout))
+        feed = [data] if isinstance(data, bytes) else data
+        return await self.follow(command, Options(env, user, workdir, timeout=timeout), feed)
 
     async def collect(self, command: str | Sequence[str] | None, options: Options) -> Result:
         """`run` with all options; None is the image's own command."""
         call = AsyncCall("POST", self._path, json=options.body(command), read_timeout=options.read_timeout)
         return result_of(await self._transport.send(call))
 
-    async def follow(self, command: str | Sequence[str] | None, options: Options) -> AsyncCommandStream:
-        """`stream` with all options; None is the image's own command."""
-        call = AsyncCall(
-            "POST",
-            self._path,
-            json=options.body(command),
-            headers={"Accept": MEDIA_TYPE},
-            read_timeout=options.read_timeout,
-        )
-        response = await self._transport.open(call)
-        if response.headers.get("content-type", "").partition(";")[0].strip() != MEDIA_TYPE:
-            await response.aclose()
-            raise BadAnswerError("the server did not stream the command's output", code="bad_answer")
-        return AsyncCommandStream(response)
+    async def follow(
+        self, command: str | Sequence[str] | None, options: Options, stdin: AsyncPieces | None = None
+    ) -> AsyncCommandStream:
+        """`stream` with all options; None is the image's own command. `stdin` where the options have none."""
+        feed = stdin if options.stdin is None else [options.stdin]
+        body = replace(options, stdin=None).body(command)
+        socket = await self._transport.websocket(self._path)
+        try:
+            await socket.send(frames.start(body, stdin=feed is not None))
+            return AsyncCommandStream(socket, feed)
+        except BaseException:
+            await socket.close()
+            raise

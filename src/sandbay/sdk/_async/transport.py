@@ -8,13 +8,16 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from sandbay.sdk import transport
 from sandbay.sdk.errors import BadAnswerError, of_answer
 from sandbay.sdk.twins import AsyncPieces, AsyncSleep, async_each, async_sleep
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 AsyncBody = Callable[[], AsyncPieces]
 """Makes the bytes to send, anew for each attempt."""
@@ -85,6 +88,29 @@ class AsyncTransport:
     async def open(self, call: AsyncCall) -> httpx.Response:
         """The answer with its body still to be read; the caller closes it."""
         return await self._answer(call, whole=False)
+
+    async def websocket(self, path: str) -> "ClientConnection":
+        """A WebSocket, asked for once. Raises what a POST raises; the caller closes it."""
+        from websockets.asyncio.client import connect  # noqa: PLC0415 - loaded only for this
+        from websockets.exceptions import InvalidStatus, WebSocketException  # noqa: PLC0415
+
+        url = transport.address(self.url)
+        secure = url.scheme == "https"
+        try:
+            socket: ClientConnection = await connect(
+                transport.websocket(self.url, path),
+                additional_headers=transport.headers(self._key),
+                ssl=ssl.create_default_context() if secure else None,
+                proxy=None if transport.is_loopback(url.host) else True,
+                **transport.WEBSOCKET,
+            ).__aenter__()
+            return socket
+        except InvalidStatus as error:
+            raise of_answer(error.response.status_code, bytes(error.response.body or b"")) from error
+        except (WebSocketException, EOFError) as error:
+            raise transport.gone(self.url, error, sent=True) from error
+        except OSError as error:
+            raise transport.gone(self.url, error, sent=False) from error
 
     async def pages(self, path: str, params: Mapping[str, str | None] | None = None) -> AsyncIterator[dict[str, Any]]:
         """All items of a list, page by page as they are asked for."""

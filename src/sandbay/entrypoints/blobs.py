@@ -1,0 +1,28 @@
+"""Where the installation's blobs lie: in its home, or in a registry."""
+
+from contextlib import ExitStack
+
+from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.blobs.registry import RegistryBlobs
+from sandbay.app.registries import credentials_for
+from sandbay.domain.registry import Credentials
+from sandbay.engine.registry.trust import Trust
+from sandbay.entrypoints.identities import identities
+from sandbay.entrypoints.settings import Settings
+from sandbay.ports.blobs import Blobs
+from sandbay.ports.store import Store
+from sandbay.ports.vault import Vault
+
+
+def open_blobs(settings: Settings, store: Store, vault: Vault, closing: ExitStack) -> Blobs:
+    """The one that the settings name. A registry is not asked before it is needed: it may be away at the start."""
+    place = settings.blobs
+    if place is None:
+        return FolderBlobs(settings.home / "blobs")
+
+    def login() -> Credentials | None:
+        return settings.blobs_login or credentials_for(store, vault, place.domain)
+
+    trust = Trust(settings.plain_registries)
+    installation = identities(settings.home).installation
+    return closing.enter_context(RegistryBlobs(place, installation, login, trust, settings.home / "pushing"))
