@@ -248,6 +248,8 @@ class Running:
                 reconcile(self.core)
             except KilledError:
                 return
+            except StumbleError:
+                pass  # as the product's loop does: the next pass looks again
             except RefusedError as error:
                 if error.refusal.reason is not Reason.DATABASE_UNAVAILABLE:
                     raise

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import connect, explaining, listing, options, readiness, render
+from sandbay.cli import checking, connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import one_source
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command()(checking.check)
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 
@@ -34,10 +35,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
-    tool: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=COMMAND", help="A tool and what prints its version; may be repeated."),
-    ] = None,
+    tool: options.Tools = None,
     promote: Annotated[str | None, typer.Option(metavar="CHANNEL", help="Point this channel to it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until it is active or refused.")] = False,
     as_json: options.Json = False,
@@ -51,9 +49,8 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
             "providers": provider or (),
             "source_commit": source_commit,
             "promote": promote,
+            "tools": options.tools(tool),
         }
-        if tool:
-            asked["tools"] = options.tools(tool)
         release = source(admin.images, name, bar.update, asked)
         if wait:
             release = admin.images.wait_active(name, release.number, progress=bar.update)
@@ -89,20 +86,6 @@ def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: opt
         render.line(image.id if release is None else release.id)
     else:
         _show(image, release)
-
-
-@app.command()
-def check(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
-    """Look at a release's tools again, in a new sandbox, and show what was seen."""
-    with connect.administrator() as admin, Bar(reference, quiet=quiet or as_json) as bar:
-        release = admin.images.check(reference, progress=bar.update)
-    if as_json:
-        render.document(release.raw)
-    elif quiet:
-        render.line(release.contract.state if release.contract else "unverified")
-    else:
-        render.line(f"{release.image}:{release.number}", release.state)
-        _show_contract(release)
 
 
 @app.command()
@@ -201,28 +184,7 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{'fault':<12}", f"{release.fault.message} ({release.fault.code})")
     for variant in release.variants:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
-    _show_contract(release)
-
-
-def _show_contract(release: "Release") -> None:
-    contract = release.contract
-    if contract is None:
-        return
-    render.line(f"{'tools':<12}", contract.state)
-    if contract.trouble is not None:
-        render.line(f"{'':<12}", f"not checked yet: {contract.trouble.message} ({contract.trouble.code})")
-    for variant in release.variants:
-        if variant.report is None:
-            continue
-        report = variant.report
-        shell = "a shell" if report["shell"] else "no shell"
-        render.line(f"{variant.platform:<12}", f"{report['user']} in {report['workdir']}, {shell}, {report['at']}")
-        rows = [
-            [name, it["version"], it["violation"], it["path"], it["printed"] or None]
-            for name, it in report["tools"].items()
-        ]
-        if rows:
-            render.table(["TOOL", "VERSION", "WRONG", "PATH", "PRINTED"], rows)
+    checking.show(release)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

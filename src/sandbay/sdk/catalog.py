@@ -20,7 +20,7 @@ class Asked(TypedDict, total=False):
     providers: Sequence[str]
     source_commit: str | None
     promote: str | None
-    tools: Mapping[str, str]
+    tools: Mapping[str, str] | None
 
 
 def prepare_failed(reference: str, held: Sequence[Readiness]) -> dict[str, Any]:
