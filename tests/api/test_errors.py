@@ -8,7 +8,7 @@ from sandbay.domain.reasons import Group, Reason
 
 # Group by group as the specification has it; where one reason differs it is named.
 SPECIFIED = {
-    400: "invalid_reference image_unsupported requirements_unmet release_incomplete invalid_body",
+    400: "invalid_reference image_unsupported requirements_unmet release_incomplete not_one_distribution invalid_body",
     401: "invalid_api_key",
     403: "forbidden",
     404: "image_unknown channel_unknown release_unknown provider_unknown not_found",

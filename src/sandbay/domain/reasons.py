@@ -61,6 +61,7 @@ class Reason(StrEnum):
     IMAGE_UNSUPPORTED = "image_unsupported"
     REQUIREMENTS_UNMET = "requirements_unmet"
     RELEASE_INCOMPLETE = "release_incomplete"
+    NOT_ONE_DISTRIBUTION = "not_one_distribution"
 
     IMAGE_NOT_READY = "image_not_ready"
     NO_CAPACITY = "no_capacity"
@@ -85,6 +86,7 @@ class Reason(StrEnum):
     PATH_NOT_FOUND = "path_not_found"
     PATH_INVALID = "path_invalid"
     CONTRACT_VIOLATED = "contract_violated"
+    BUILD_FAILED = "build_failed"
 
     DIGEST_MISMATCH = "digest_mismatch"
     SIZE_MISMATCH = "size_mismatch"
@@ -126,6 +128,7 @@ class Reason(StrEnum):
     NOT_RUNNING = "not_running"
     ALREADY_ENDED = "already_ended"
     LIMIT_REACHED = "limit_reached"
+    CANCELLED = "cancelled"
 
     INVALID_API_KEY = "invalid_api_key"
     FORBIDDEN = "forbidden"
@@ -159,6 +162,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNSUPPORTED: About(_G.CHOOSING, "No pool of the deployment can run it.", _A),
     Reason.REQUIREMENTS_UNMET: About(_G.CHOOSING, "The release's verified tools are not what is required.", _C),
     Reason.RELEASE_INCOMPLETE: About(_G.CHOOSING, "An artifact that the provider needs is missing.", _A),
+    Reason.NOT_ONE_DISTRIBUTION: About(_G.CHOOSING, "Two say different things of one artifact.", _A),
     Reason.IMAGE_NOT_READY: About(_G.PLACEMENT, "No node holds the release yet.", _N, retry=True),
     Reason.NO_CAPACITY: About(_G.PLACEMENT, "Nodes hold the release, all of them are full.", _N, retry=True),
     Reason.NO_NODE_ONLINE: About(_G.PLACEMENT, "No node that could run it is online.", _O, retry=True),
@@ -180,6 +184,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.PATH_NOT_FOUND: About(_G.REQUEST, "There is nothing at this path.", _C),
     Reason.PATH_INVALID: About(_G.REQUEST, "The path cannot be used for this.", _C),
     Reason.CONTRACT_VIOLATED: About(_G.REQUEST, "A tool that the image promises fails or is missing.", _A),
+    Reason.BUILD_FAILED: About(_G.REQUEST, "A step of the build failed, or exceeded what a build may use.", _C),
     Reason.DIGEST_MISMATCH: About(_G.CONTENT, "The bytes do not have the digest they were asked for by.", _A),
     Reason.SIZE_MISMATCH: About(_G.CONTENT, "There are more or fewer bytes than the descriptor says.", _A),
     Reason.DIFF_ID_MISMATCH: About(_G.CONTENT, "The unpacked layer is not the one the config lists.", _A),
@@ -219,6 +224,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.NOT_RUNNING: About(_G.STATE, "The Session is not running.", _C),
     Reason.ALREADY_ENDED: About(_G.STATE, "The Session has ended.", _C),
     Reason.LIMIT_REACHED: About(_G.STATE, "A limit of this installation is reached.", _A),
+    Reason.CANCELLED: About(_G.STATE, "Somebody told it to end before it was done.", _C),
     Reason.INVALID_API_KEY: About(_G.ACCESS, "The key is unknown or revoked.", _C),
     Reason.FORBIDDEN: About(_G.ACCESS, "This key may not do that.", _C),
     Reason.NOT_FOUND: About(_G.REFERENCE, "There is no such thing here.", _C),

@@ -140,7 +140,7 @@ def _down(*, keep_sessions: bool, as_json: bool, quiet: bool) -> None:
         typer.echo(f"Stopped process {pid}." if pid else f"Nothing serves {where.home}.")
 
 
-def _doctor(*, as_json: bool) -> None:
+def _doctor(*, as_json: bool, quiet: bool) -> None:
     from sandbay.entrypoints.examine import examine
     from sandbay.entrypoints.settings import settings
 
@@ -149,7 +149,7 @@ def _doctor(*, as_json: bool) -> None:
         typer.echo(json.dumps([{"name": f.name, "ok": f.ok, "says": f.says, "fatal": f.fatal} for f in findings]))
     else:
         width = max(len(f.name) for f in findings)
-        for f in findings:
+        for f in (f for f in findings if not (quiet and f.ok)):
             typer.echo(f"{'ok  ' if f.ok else 'FAIL' if f.fatal else 'note'}  {f.name:<{width}}  {f.says}")
     if any(f.fatal and not f.ok for f in findings):
         raise CommandError("host_unfit", "this host cannot run sandboxes yet", next_step=_LACKS)

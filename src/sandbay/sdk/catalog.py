@@ -12,14 +12,16 @@ class Asked(TypedDict, total=False):
     """What may be said of a release beside where it comes from.
 
     `platforms` and `providers` narrow it down; `source_commit` tells what it was built from; `promote` names the
-    channel that points to it once a node has proved it. `tools` are promised, name → the command that prints the
-    version, and checked in a real sandbox before the release is active.
+    channel that points to it once a node has proved it. `artifacts` state what is known of it under the names that
+    providers declare; what is computed from the bytes has to be the same. `tools` are promised, name → the command that
+    prints the version, and checked in a real sandbox before the release is active.
     """
 
     platforms: Sequence[str]
     providers: Sequence[str]
     source_commit: str | None
     promote: str | None
+    artifacts: Mapping[str, str]
     tools: Mapping[str, str] | None
 
 

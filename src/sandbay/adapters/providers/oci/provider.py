@@ -25,7 +25,7 @@ from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_ba
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
-from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, start_failed
+from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.canonical import plain
@@ -37,7 +37,7 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress
+from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress, Reach
 
 INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
@@ -58,6 +58,7 @@ class OciSettings:
     block: Block = field(default_factory=Block)
     file_limits: FileLimits = field(default_factory=FileLimits)
     grace: float = 2.0
+    reach: Reach = field(default_factory=Reach)
 
 
 class OciProvider:
@@ -85,7 +86,9 @@ class OciProvider:
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
-        self._network = network = SandboxNetwork(self._owner, installation, run / "network", self._folders)
+        self._network = network = SandboxNetwork(
+            self._owner, installation, run / "network", self._folders, settings.reach
+        )
         self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
         parent = groups_of_host.parent_path(installation)
         self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
@@ -113,6 +116,11 @@ class OciProvider:
         if self._folders.owned:
             self._freer.tidy()
         self._folders.close()
+
+    def uphold(self) -> None:
+        """See to the rules of the sandboxes' network."""
+        if self._folders.owned:
+            self._network.uphold()
 
     def check(self) -> Sequence[Finding]:
         """One finding per thing that sandboxes need here."""
@@ -173,7 +181,7 @@ class OciProvider:
         """Give a running sandbox this one of its order's networks and no other."""
         record = self._record(allocation)
         if mode not in record.networks:
-            raise _network_unsupported("its order does not name this network mode", mode, record.networks)
+            raise network_unsupported("its order does not name this network mode", mode, record.networks)
         self._require_own()
         with self._alone(allocation):
             pid = self._running(allocation)
@@ -320,7 +328,7 @@ class OciProvider:
     def _refuse_unenforceable(self, order: Order) -> None:
         for mode in order.networks:
             if mode not in self._declaration.networks:
-                raise _network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
+                raise network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
         missing = sorted(DECLARATION.enforces - self._declaration.enforces)
         if missing or not order.size.holds(_LEAST):
             facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
@@ -390,8 +398,3 @@ class OciProvider:
 
 def _not_running() -> RefusedError:
     return RefusedError(Reason.NOT_RUNNING, "the sandbox is not running")
-
-
-def _network_unsupported(message: str, mode: Network, offered: Iterable[Network]) -> RefusedError:
-    details = {"network": mode, "offered": sorted(offered)}
-    return RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=details)

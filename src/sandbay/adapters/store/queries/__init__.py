@@ -4,7 +4,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, records, sessions
+from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, publishes, records, sessions
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -15,6 +15,7 @@ ANSWERS: Answers = {
     **contracts.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
+    **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
 }
