@@ -3,10 +3,11 @@
 import threading
 
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import NodeId
+from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
+from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.node_link import AllocationReport, CheckOutcome, CoreReports, Hello, NodeCommands, Welcome
 
 
@@ -58,6 +59,10 @@ class InProcessLink:
     def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
         """Pass on."""
         return self._core().checked(node, epoch, outcome)
+
+    def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
+        """Pass on."""
+        return self._core().template(node, allocation)
 
     def _core(self) -> CoreReports:
         if self._reports is None:

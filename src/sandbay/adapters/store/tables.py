@@ -43,6 +43,7 @@ from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import ReleaseState
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.template import Preparation, TemplateMark
 
 METADATA = making.METADATA
 
@@ -177,6 +178,23 @@ frozen_releases = table(
     info=APPEND_ONLY,
 )
 
+templates = table(
+    "templates",
+    *(text("id", primary_key=True), text("project", ForeignKey("projects.id"))),
+    *(text("name"), time("created_at"), time("updated_at")),
+    Column("outline", Plain(Preparation), nullable=False, comment="the document without the bytes of files"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    integer("revision"),
+    UniqueConstraint("project", "name"),
+)
+
+frozen_templates = table(
+    "frozen_templates",
+    text("digest", primary_key=True, comment="SHA-256 of the document"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    info=APPEND_ONLY,
+)
+
 sessions = Table(
     "sessions",
     METADATA,
@@ -197,6 +215,9 @@ sessions = Table(
     fault(),
     time("ended_at", nullable=True),
     integer("revision"),
+    Column("template", Plain(TemplateMark)),
+    text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
+    Column("setup_network", Word(Network)),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -204,7 +225,7 @@ sessions = Table(
     Index(None, "frozen"),
     info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network"),
     ),
 )
 
