@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -84,13 +85,19 @@ def build(*arguments: str) -> None:
         raise TourError("the images could not be built; the lines above say why")
 
 
+def tools_of(name: str) -> list[str]:
+    """The options for the tools that an image promises: they are checked in a real sandbox."""
+    recipe = tomllib.loads((ROOT / "images" / name / "image.toml").read_text())
+    return [word for tool, command in recipe["tools"].items() for word in ("--tool", f"{tool}={command}")]
+
+
 def start(tour: Tour) -> None:
     """An installation, and two images in it."""
     heading("Start: Core and one node on this machine")
     tour.run("up", "--port", str(tour.port), "--detach")
     heading("Register two images, each pinned by digest")
     for name in ("base", "review"):
-        tour.run("images", "register", name, "--from-layout", str(LAYOUTS / name), "--wait")
+        tour.run("images", "register", name, "--from-layout", str(LAYOUTS / name), *tools_of(name), "--wait")
     tour.run("images", "ls")
     tour.run("deployment", "show")
 
@@ -122,7 +129,7 @@ def moved_channel(tour: Tour) -> None:
     heading("review:stable moves to a changed release while a Session lives")
     old = tour.ask("sessions", "create", "--image", "review:stable")
     build("review", "--revision", "2")
-    tour.run("images", "register", "review", "--from-layout", str(LAYOUTS / "review"), "--wait")
+    tour.run("images", "register", "review", "--from-layout", str(LAYOUTS / "review"), *tools_of("review"), "--wait")
     tour.run("images", "promote", "review:2")
     new = tour.ask("sessions", "create", "--image", "review:stable")
     for label, session in (("before", old), ("after", new)):

@@ -1,6 +1,6 @@
 """What a project may ask for, whichever client asks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 WAIT = 1800
@@ -11,6 +11,8 @@ class Wish(TypedDict, total=False):
     """What else a Session should be like; what is absent or None is the installation's choice."""
 
     platform: str | None
+    requires: Sequence[str] | None
+    """Tools that the image must have, verified: `node>=20`, `git`."""
     env: Mapping[str, str] | None
     resources: Mapping[str, Any] | None
     """At least `{cpus?, memory?, pids?}`, memory in bytes."""

@@ -81,6 +81,8 @@ class FrozenImage:
     platform: str
     decided_by: DecidedBy
     index_digest: str | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Verified tools: name → version."""
 
     @classmethod
     def of(cls, data: Any) -> "FrozenImage":
@@ -170,6 +172,8 @@ class UsableImage(Resource):
     state: str
     description: str | None = None
     channels: Any = None
+    tools: Any = None
+    """Channel → verified tools (name → version), or `unverified`."""
     platforms: tuple[str, ...] = ()
     default: bool = False
 
@@ -190,16 +194,42 @@ class Variant(Resource):
     source: str | None = None
     providers: tuple[str, ...] = ()
     size: int | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
+    report: Mapping[str, Any] | None = None
+    """What the newest check saw, as it came."""
 
     @classmethod
     def of(cls, data: Any) -> "Variant":
         """From one item of a release's `variants`."""
-        return take(cls, data, providers=each(str))
+        return take(cls, data, providers=each(str), tools=verified)
+
+
+def verified(tools: Any) -> Mapping[str, str]:
+    """Tool → version; nothing where the answer is `unverified`."""
+    return tools if isinstance(tools, Mapping) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a release promises: tool → command. `state`: unverified, due, kept or violated."""
+
+    state: str
+    tools: Mapping[str, str] = field(default_factory=dict)
+    checks: int = 0
+    trouble: Reason | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Contract":
+        """From a release's `contract`."""
+        return take(cls, data, trouble=Reason.of)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Resource):
-    """One immutable release of an image. `state` is pending until a node proved it, then active."""
+    """One immutable release of an image. `state` is pending until a node proved it, then active.
+
+    `tools`: verified ones, name → version; empty when none was verified.
+    """
 
     id: str
     number: int
@@ -208,12 +238,22 @@ class Release(Resource):
     fault: Reason | None = None
     source_commit: str | None = None
     created_at: dt.datetime | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
+    contract: Contract | None = None
     variants: tuple[Variant, ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Release":
         """From the release resource."""
-        return take(cls, data, fault=Reason.of, created_at=moment, variants=each(Variant.of))
+        return take(
+            cls,
+            data,
+            fault=Reason.of,
+            created_at=moment,
+            tools=verified,
+            contract=Contract.of,
+            variants=each(Variant.of),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,9 +23,11 @@ class Images:
         """All of them."""
         return [UsableImage.of(item) for item in self._transport.pages("/v1/images")]
 
-    def explain(self, image: str | None = None, *, platform: str | None = None) -> Mapping[str, Any]:
+    def explain(
+        self, image: str | None = None, *, platform: str | None = None, requires: Sequence[str] | None = None
+    ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform}
+        body = {"runtime_image_id": image, "platform": platform, "requires": requires}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
