@@ -27,6 +27,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     wait: options.Wait = options.WAIT,
     network: options.Network = None,
     interactive: options.Stdin = False,
+    tty: options.Tty = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -36,6 +37,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     involved. The exit code is the command's; 125 when it could not be run or took too long.
     """
     variables = options.environment(env)
+    executing.check_form(tty=tty, as_json=as_json)
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
@@ -47,6 +49,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             timeout=timeout,
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
+            terminal=executing.size_of_terminal(tty=tty),
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
         bar = Bar(image, quiet=quiet or as_json)

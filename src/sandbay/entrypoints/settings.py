@@ -1,5 +1,6 @@
 """Where an installation lives and how it listens, from the environment and the command line."""
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
 BLOBS_VARIABLE = "SANDBAY_BLOBS"
+RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
 _BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
 _BLOBS_SCHEME, _BLOBS_FOLDER = "oci://", "/blobs"
 
@@ -39,6 +41,9 @@ class Settings:
     """The repository that holds the image bytes; None means a folder in `home`."""
     blobs_login: Credentials | None = None
     """Goes before what is kept for that registry."""
+
+    requests_per_second: float | None = None
+    """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
     @property
     def url(self) -> str:
@@ -84,7 +89,8 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
 
     `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
-    Refuses with `invalid_reference` what is no place for blobs.
+    `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
+    Refuses with `invalid_reference` what is no place for blobs, and with `invalid_body` what is no rate.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -99,7 +105,20 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
+        requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
     )
+
+
+def _rate(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < math.inf:
+        raise RefusedError(Reason.INVALID_BODY, f"{RATE_VARIABLE} must be a number, 0 or more", param=RATE_VARIABLE)
+    return rate
 
 
 def blobs_place(text: str) -> OciReference:

@@ -16,7 +16,7 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, Fault, Variant
 from sandbay.domain.want import WantedSet
-from sandbay.ports.provider import Emit, Exit, Files
+from sandbay.ports.provider import Emit, Exit, Files, OnStart
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ class NodeCommands(Protocol):
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """As `Provider.exec`."""
 
