@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.builders.logs import FolderBuildLogs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
 from sandbay.adapters.image_source.registry import RegistrySources
@@ -24,6 +25,7 @@ from sandbay.app.core import SYSTEM, Actor, Core, Settings
 from sandbay.app.images import create_image
 from sandbay.app.installation import ensure_installation, host_platform
 from sandbay.app.nodes import NodeReports
+from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
 from sandbay.app.register import FromUpload, Registered, Registration, register
 from sandbay.app.uploads import receive
@@ -38,6 +40,7 @@ from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.sources import open_archive
 from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import CatalogOf, Store
+from tests.fakes.memory_builder import MemoryBuilder
 from tests.fakes.memory_provider import DECLARATION, MemoryProvider
 from tests.fakes.memory_provider import World as NodeWorld
 from tests.support.oci_layout import Layout
@@ -171,6 +174,7 @@ class World:
         self.store = store or SqliteStore(root / "db")
         self.blobs = FolderBlobs(root / "blobs")
         self.node = NodeWorld()
+        self.builder = MemoryBuilder(root / "builds")
         self.plain_registries = plain_registries
         self.pace = Pace(Patience(connect=20, read=2, tries=3), sleep=lambda _: None)
         self.lives: list[Running] = []
@@ -200,12 +204,15 @@ class Running:
             uploads=FolderUploads(world.root / "uploads", open_archive),
             registries=RegistrySources(Trust(world.plain_registries), world.pace),
             vault=KeyFileVault(world.root / "key"),
+            builder=world.builder,
+            build_logs=FolderBuildLogs(world.root / "publishes"),
             link=self.link,
             clock=SystemClock(),
             ids=RandomIds(),
             declarations={provider.declaration.kind: provider.declaration},
             settings=world.settings,
         )
+        self.workshop = Workshop(self.core)
         self._closing = threading.Event()
         identity = Identity(NODE, "n1", "memory", host_platform(), SLOTS)
         self.agent = Agent(identity, MortalProvider(provider, life), self.link, self.core.clock)
@@ -239,6 +246,7 @@ class Running:
         self.core.changed.set()
         if self._passes.is_alive():
             self._passes.join()
+        self.workshop.close()
         self.agent.close()
 
     def _reconcile(self) -> None:
@@ -246,8 +254,11 @@ class Running:
             seen = self.core.changed.version
             try:
                 reconcile(self.core)
+                self.workshop.step()
             except KilledError:
                 return
+            except StumbleError:
+                pass  # as in the product: the next pass looks at the rows again
             except RefusedError as error:
                 if error.refusal.reason is not Reason.DATABASE_UNAVAILABLE:
                     raise

@@ -63,6 +63,15 @@ def environ(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable
 Point = Callable[[str], None]
 
 
+@pytest.fixture
+def nowhere(environ: Point, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installation is known here."""
+    environ("http://127.0.0.1:9")
+    for name in ("SANDBAY_URL", "SANDBAY_API_KEY", "SANDBAY_ADMIN_KEY", "SANDBAY_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sandbay.sdk.context.DEFAULT_HOME", "/nonexistent")
+
+
 class Said:
     """A finished command line."""
 

@@ -5,12 +5,13 @@ from sandbay.adapters.store.queries import ANSWERS
 from sandbay.ports import changes, store
 from tests.contracts.store_catalog_suite import CatalogSuite
 from tests.contracts.store_fleet_suite import FleetSuite
+from tests.contracts.store_publishes_suite import PublishesSuite
 from tests.contracts.store_races_suite import RacesSuite
 from tests.contracts.store_records_suite import RecordsSuite
 from tests.contracts.store_sessions_suite import SessionsSuite
 
 
-class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, SessionsSuite, RacesSuite):
+class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, PublishesSuite, SessionsSuite, RacesSuite):
     """All of it."""
 
     def test_every_query_and_every_change_of_the_port_is_known(self) -> None:

@@ -68,6 +68,7 @@ from sandbay.ports.store import (
     Nodes,
     OpenAllocations,
     Projects,
+    Publishes,
     ReadinessRows,
     RegistrySecrets,
     SessionEvents,
@@ -221,7 +222,7 @@ def everything(store: Store) -> Sequence[object]:
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
-        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL)),
+        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
     )
     return [*keys, *events, *opened, *(store.read(query) for query in queries)]
 

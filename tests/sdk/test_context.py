@@ -29,6 +29,19 @@ def test_the_installations_file_comes_before_the_users(tmp_path: pathlib.Path, e
     assert (found.url, found.api_key, found.admin_key) == tuple(FILE.values())
 
 
+def test_a_login_goes_before_the_hosts_own_installation_and_after_a_named_one(
+    tmp_path: pathlib.Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "DEFAULT_HOME", str(tmp_path / "default"))
+    del env["SANDBAY_HOME"]
+    write(tmp_path / "default", json.dumps(FILE))
+    assert context.find(env).url == FILE["url"]
+    write(tmp_path / "user/.config/sandbay", json.dumps({**FILE, "url": "http://127.0.0.1:2"}))
+    assert context.find(env).url == "http://127.0.0.1:2"
+    write(tmp_path / "named", json.dumps({**FILE, "url": "http://127.0.0.1:3"}))
+    assert context.find({**env, "SANDBAY_HOME": str(tmp_path / "named")}).url == "http://127.0.0.1:3"
+
+
 def test_each_variable_wins_over_the_file(tmp_path: pathlib.Path, env: dict[str, str]) -> None:
     write(tmp_path / "home", json.dumps(FILE))
     found = context.find({**env, "SANDBAY_API_KEY": "sbp_env"})

@@ -24,6 +24,7 @@ from sandbay.api import (
     metrics,
     nodes,
     projects,
+    publishes,
     readiness,
     registry_secrets,
     releases,
@@ -40,7 +41,7 @@ from sandbay.domain.reasons import Reason
 VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
-    *(channels.router, registry_secrets.router),
+    *(channels.router, registry_secrets.router, publishes.router),
     *(readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),

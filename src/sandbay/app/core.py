@@ -13,6 +13,7 @@ from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey
 from sandbay.ports.blobs import Blobs
+from sandbay.ports.builder import Builder, BuildLogs
 from sandbay.ports.clock import Clock
 from sandbay.ports.ids import Ids
 from sandbay.ports.node_link import NodeLink
@@ -44,6 +45,10 @@ class Settings:
     releases_per_image: int = 50
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
+    builds: int = 2
+    """How many images are built at once."""
+    proof_wait: timedelta = timedelta(minutes=30)
+    """How long a publish waits for a node to prove its release."""
     start_wait: float = 60.0
     """How long a create call waits for the Session to run before it answers `starting`, in seconds."""
     requests_per_second: float = 500.0
@@ -110,6 +115,8 @@ class Core:
     uploads: Uploads
     registries: Registries
     vault: Vault
+    builder: Builder
+    build_logs: BuildLogs
     link: NodeLink
     clock: Clock
     ids: Ids

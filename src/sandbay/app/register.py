@@ -6,6 +6,7 @@ written with it; the first proof makes it active (`app.nodes`). Identical conten
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
@@ -16,13 +17,13 @@ from sandbay.app.uploads import open_source
 from sandbay.domain.catalog import ImageEntry, ImageState, ReleaseEntry
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import ReleaseId
+from sandbay.domain.ids import PublishId, ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, is_channel_name
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
-from sandbay.ports.image_source import Wanted
+from sandbay.ports.image_source import ImageSource, Wanted
 from sandbay.ports.store import Nodes
 
 _TRIES = 10
@@ -44,10 +45,21 @@ class FromRegistry:
 
 
 @dataclass(frozen=True)
+class FromBuild:
+    """What a publish has built, as long as the builder keeps it."""
+
+    built: ImageSource
+    publish: PublishId
+
+
+Source = FromUpload | FromRegistry | FromBuild
+
+
+@dataclass(frozen=True)
 class Registration:
     """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it."""
 
-    source: FromUpload | FromRegistry
+    source: Source
     source_commit: str | None = None
     platforms: Sequence[Platform] | None = None
     providers: Sequence[str] | None = None
@@ -85,11 +97,16 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     raise RefusedError(Reason.REVISION_STALE, f"{entry.image.name} keeps getting releases; try again")
 
 
-def _read(core: Core, source: FromUpload | FromRegistry, platforms: tuple[Platform, ...]) -> tuple[Variant, ...]:
-    if isinstance(source, FromUpload):
-        opened, wanted = open_source(core, source.upload), Wanted(platforms, source.tag)
-    else:
-        opened, wanted = open_registry(core, source.reference), Wanted(platforms)
+def _read(core: Core, source: Source, platforms: tuple[Platform, ...]) -> tuple[Variant, ...]:
+    match source:
+        case FromUpload(upload, tag):
+            opened, wanted = open_source(core, upload), Wanted(platforms, tag)
+        case FromRegistry(reference):
+            opened, wanted = open_registry(core, reference), Wanted(platforms)
+        case FromBuild(built, _):
+            opened, wanted = built, Wanted(platforms)
+        case _:
+            assert_never(source)
     return opened.read(wanted, core.blobs, lambda *_: None)
 
 
@@ -151,6 +168,8 @@ def _append(
     facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
     if isinstance(asked.source, FromRegistry):
         facts |= _origin(asked.source.reference, variants[0])
+    if isinstance(asked.source, FromBuild):
+        facts["publish"] = asked.source.publish
     changes: list[Change] = [
         AddRelease(release, core.clock.now(), core.settings.releases_per_image, asked.promote),
         *proof_wishes(core, variants),

@@ -47,6 +47,11 @@ def select_for_project(core: Core, project: Project, reference: str) -> Selectio
     return _resolve(core, (Saying(Level.PROJECT, project.name, reference),), None)
 
 
+def select_base(core: Core, reference: str, platform: Platform) -> Selection:
+    """What an image would be built on that names this: the same checks as for a Session, with nobody's wish behind."""
+    return _resolve(core, (Saying(Level.DEPLOYMENT, None, reference),), str(platform))
+
+
 def current_deployment(core: Core) -> Deployment:
     """The current generation. An installation without one is a fault."""
     deployment = core.store.read(TheDeployment())

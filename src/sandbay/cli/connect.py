@@ -8,20 +8,20 @@ if TYPE_CHECKING:
     from sandbay.sdk.context import Context
 
 
-def project() -> "Client":
-    """A client with the project key at hand."""
+def project(context: "Context | None" = None) -> "Client":
+    """A client with the project key of the context, by default of the one in force."""
     _lean_httpx()
     from sandbay.sdk import Client
 
-    return Client()
+    return Client() if context is None else Client(context.url, context.project_key())
 
 
-def administrator() -> "AdminClient":
-    """A client with the administrator key at hand."""
+def administrator(context: "Context | None" = None) -> "AdminClient":
+    """A client with the administrator key of the context, by default of the one in force."""
     _lean_httpx()
     from sandbay.sdk import AdminClient
 
-    return AdminClient()
+    return AdminClient() if context is None else AdminClient(context.url, context.administrator_key())
 
 
 def known() -> "Context":

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import connect, options, render
+from sandbay.cli import connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import one_source
 
 if TYPE_CHECKING:
-    from sandbay.sdk._sync.catalog import Images
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.resources import Image, Readiness, Release
+    from sandbay.sdk.resources import Image, Release
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
+app.command()(readiness.readiness)
+app.command()(explaining.explain)
 
-Ref = Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")]
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 
 
@@ -41,7 +41,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
     source = one_source(layout=from_layout, archive=from_archive, registry=from_registry)
-    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json) as bar:
+    with connect.administrator() as admin, Bar(name, quiet=quiet or as_json, phase="registering") as bar:
         asked: Asked = {
             "platforms": platform or (),
             "providers": provider or (),
@@ -64,17 +64,12 @@ def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List the images."""
     with connect.administrator() as admin:
         found = admin.images.list()
-    if as_json:
-        render.document({"items": [image.raw for image in found]})
-    elif quiet:
-        for image in found:
-            render.line(image.name)
-    else:
-        render.table(["NAME", "STATE", "CHANNELS", "RELEASES", "DESCRIPTION"], map(_row, found))
+    head = ["NAME", "STATE", "CHANNELS", "RELEASES", "DESCRIPTION"]
+    listing.show(found, head, _row, lambda image: image.name, as_json=as_json, quiet=quiet)
 
 
 @app.command()
-def inspect(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Show an image, and the release that the reference means."""
     with connect.administrator() as admin:
         from sandbay.sdk.references import parse
@@ -110,14 +105,14 @@ def promote(
 
 @app.command()
 def evict(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Drop an image's bytes from the nodes, as far as nothing needs them."""
-    with connect.administrator() as admin:
+    with connect.administrator() as admin, Bar(reference, quiet=quiet or as_json, phase="evicting"):
         done = admin.images.evict(reference, node=node)
     if as_json:
         render.document(done.raw)
@@ -130,7 +125,7 @@ def evict(
 
 @app.command()
 def preload(
-    reference: Ref,
+    reference: options.Ref,
     *,
     node: Node = None,
     as_json: options.Json = False,
@@ -143,7 +138,7 @@ def preload(
 
 
 @app.command()
-def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def retire(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take no new Sessions on an image, or on one release; those that live go on."""
     with connect.administrator() as admin:
         admin.images.retire(reference)
@@ -151,34 +146,19 @@ def retire(reference: Ref, *, as_json: options.Json = False, quiet: options.Quie
 
 
 @app.command()
-def readiness(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One image; otherwise all.")] = None,
-    *,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Show what each node holds of an image."""
+def deprecate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Advise against an image, or against one release; it still works."""
     with connect.administrator() as admin:
-        found = _readiness(admin.images, name)
-    if as_json:
-        render.document({"items": [{"image": image, **line.raw} for image, line in found]})
-    elif quiet:
-        for image, line in found:
-            render.line(image, line.node, line.state)
-    else:
-        head = ["IMAGE", "RELEASE", "NODE", "STATE", "BYTES", "ATTEMPT", "WHY"]
-        render.table(head, (_readiness_row(image, line) for image, line in found))
+        admin.images.deprecate(reference)
+    _done({"deprecated": reference}, f"{reference} is advised against", as_json=as_json, quiet=quiet)
 
 
-def _readiness(catalog: "Images", name: str | None) -> list[tuple[str, "Readiness"]]:
-    names = [image.name for image in catalog.list()] if name is None else [name]
-    return [(image, line) for image in names for line in catalog.readiness(image)]
-
-
-def _readiness_row(image: str, line: "Readiness") -> list[object]:
-    done = f"{render.size(line.bytes_done)} of {render.size(line.bytes_total)}" if line.bytes_total else None
-    why = None if line.fault is None else f"{line.fault.message} ({line.fault.code})"
-    return [image, line.release, line.node, line.state, done, line.attempt, why]
+@app.command()
+def reactivate(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """Take back `deprecate` or `retire`."""
+    with connect.administrator() as admin:
+        admin.images.reactivate(reference)
+    _done({"reactivated": reference}, f"{reference} takes Sessions again", as_json=as_json, quiet=quiet)
 
 
 def _row(image: "Image") -> list[object]:

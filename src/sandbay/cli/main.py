@@ -12,7 +12,19 @@ from collections.abc import Sequence
 
 import typer
 
-from sandbay.cli import deployment, failures, images, registries, sessions
+from sandbay.cli import (
+    audit,
+    deployment,
+    failures,
+    images,
+    keys,
+    login,
+    nodes,
+    pools,
+    projects,
+    registries,
+    sessions,
+)
 from sandbay.cli import run as run_command
 
 app = typer.Typer(
@@ -34,6 +46,12 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(images.app, name="images")
 app.add_typer(registries.app, name="registries")
 app.add_typer(deployment.app, name="deployment")
+app.add_typer(pools.app, name="pools")
+app.add_typer(nodes.app, name="nodes")
+app.add_typer(projects.app, name="projects")
+app.add_typer(keys.app, name="keys")
+app.command()(audit.audit)
+app.command()(login.login)
 
 
 def run(commands: typer.Typer = app, arguments: Sequence[str] | None = None) -> int:

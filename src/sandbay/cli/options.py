@@ -6,6 +6,14 @@ from typing import Annotated
 
 import typer
 
+from sandbay.cli import completion
+
+Ref = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.", autocompletion=completion.images
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, errors as JSON, too.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no more than names and ids.")]
 Env = Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sandbay.cli import connect, options, render
+from sandbay.cli import connect, listing, options, render
 
 app = typer.Typer(help="Credentials for registries.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -41,13 +41,14 @@ def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List the registries that there are credentials for."""
     with connect.administrator() as admin:
         found = admin.registries.list()
-    if as_json:
-        render.document({"items": [secret.raw for secret in found]})
-    elif quiet:
-        for secret in found:
-            render.line(secret.registry)
-    else:
-        render.table(["REGISTRY", "SINCE"], ([secret.registry, secret.updated_at] for secret in found))
+    listing.show(
+        found,
+        ["REGISTRY", "SINCE"],
+        lambda secret: [secret.registry, secret.updated_at],
+        lambda secret: secret.registry,
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 @app.command()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(  # noqa: PLR0913 - a fixed form of the command line
-    image: Annotated[str, typer.Argument(metavar="REF", help="NAME, NAME:CHANNEL, NAME:NUMBER or NAME@DIGEST.")],
+    image: options.Ref,
     argv: options.Argv = None,
     *,
     entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import connect, executing, failures, options, render
+from sandbay.cli import completion, connect, executing, failures, listing, options, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.signals import stoppable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…", autocompletion=completion.sessions)]
 _GONE_WITHIN = 30
 _SHELL = "if command -v bash >/dev/null; then exec bash; else exec sh; fi"
 _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
@@ -26,7 +26,10 @@ _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 @app.command()
 def create(
     *,
-    image: Annotated[str | None, typer.Option(metavar="REF", help="Otherwise the project's or the default.")] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="Otherwise the project's or the default.", autocompletion=completion.images),
+    ] = None,
     platform: options.Platform = None,
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
@@ -54,17 +57,21 @@ def create(
 
 
 @app.command()
-def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
-    """List the project's Sessions."""
-    with connect.project() as client:
-        found = client.sessions.list()
-    if as_json:
-        render.document({"items": [session.raw for session in found]})
-    elif quiet:
-        for session in found:
-            render.line(session.id)
+def ls(
+    *,
+    project: Annotated[str | None, typer.Option(help="Of this project, with an administrator key.")] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List the Sessions of the project of the key at hand, newest first."""
+    if project is None:
+        with connect.project() as client:
+            found = client.sessions.list()
     else:
-        render.table(["ID", "STATUS", "IMAGE", "RELEASE", "CREATED"], map(_row, found))
+        with connect.administrator() as admin:
+            found = admin.projects.sessions(project)
+    head = ["ID", "STATUS", "IMAGE", "RELEASE", "CREATED"]
+    listing.show(found, head, _row, lambda session: session.id, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -166,13 +173,15 @@ def cp(
 
 @app.command()
 def rm(
-    session_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="ses_…")],
+    session_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="ses_…", autocompletion=completion.sessions)
+    ],
     *,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """End Sessions and wait until they are gone. One that has ended already is fine."""
-    with connect.project() as client:
+    with connect.project() as client, Bar("sessions", quiet=quiet or as_json, phase="ending"):
         _for_each(session_ids, lambda session: client.sessions.delete(session, wait=_GONE_WITHIN))
     if as_json:
         render.document({"removed": session_ids})
@@ -238,9 +247,8 @@ def _size_of(size: int | None) -> str:
 
 
 def _row(session: "Session") -> list[object]:
-    created = None if session.created_at is None else session.created_at.strftime("%Y-%m-%d %H:%M:%S")
     release = f"{session.image.name}:{session.image.release}"
-    return [session.id, session.status, session.image.reference, release, created]
+    return [session.id, session.status, session.image.reference, release, listing.times(session.created_at)]
 
 
 def _decided(session: "Session") -> str:

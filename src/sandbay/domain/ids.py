@@ -17,6 +17,7 @@ ProjectId = NewType("ProjectId", str)
 KeyId = NewType("KeyId", str)
 UploadId = NewType("UploadId", str)
 ExecId = NewType("ExecId", str)
+PublishId = NewType("PublishId", str)
 
 PREFIXES: dict[str, str] = {
     "image": "img_",
@@ -30,6 +31,7 @@ PREFIXES: dict[str, str] = {
     "key": "key_",
     "upload": "upl_",
     "exec": "exe_",
+    "publish": "pub_",
     "audit": "aud_",
     "installation": "ins_",
 }

@@ -84,6 +84,7 @@ class Reason(StrEnum):
     ABILITY_UNSUPPORTED = "ability_unsupported"
     PATH_NOT_FOUND = "path_not_found"
     PATH_INVALID = "path_invalid"
+    BUILD_FAILED = "build_failed"
 
     DIGEST_MISMATCH = "digest_mismatch"
     SIZE_MISMATCH = "size_mismatch"
@@ -125,6 +126,7 @@ class Reason(StrEnum):
     NOT_RUNNING = "not_running"
     ALREADY_ENDED = "already_ended"
     LIMIT_REACHED = "limit_reached"
+    CANCELLED = "cancelled"
 
     INVALID_API_KEY = "invalid_api_key"
     FORBIDDEN = "forbidden"
@@ -179,6 +181,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.ABILITY_UNSUPPORTED: About(_G.REQUEST, "The provider does not have this ability.", _C),
     Reason.PATH_NOT_FOUND: About(_G.REQUEST, "There is nothing at this path.", _C),
     Reason.PATH_INVALID: About(_G.REQUEST, "The path cannot be used for this.", _C),
+    Reason.BUILD_FAILED: About(_G.REQUEST, "A step of the build failed, or exceeded what a build may use.", _C),
     Reason.DIGEST_MISMATCH: About(_G.CONTENT, "The bytes do not have the digest they were asked for by.", _A),
     Reason.SIZE_MISMATCH: About(_G.CONTENT, "There are more or fewer bytes than the descriptor says.", _A),
     Reason.DIFF_ID_MISMATCH: About(_G.CONTENT, "The unpacked layer is not the one the config lists.", _A),
@@ -218,6 +221,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.NOT_RUNNING: About(_G.STATE, "The Session is not running.", _C),
     Reason.ALREADY_ENDED: About(_G.STATE, "The Session has ended.", _C),
     Reason.LIMIT_REACHED: About(_G.STATE, "A limit of this installation is reached.", _A),
+    Reason.CANCELLED: About(_G.STATE, "Somebody told it to end before it was done.", _C),
     Reason.INVALID_API_KEY: About(_G.ACCESS, "The key is unknown or revoked.", _C),
     Reason.FORBIDDEN: About(_G.ACCESS, "This key may not do that.", _C),
     Reason.TOO_MANY_REQUESTS: About(_G.ACCESS, "It is asked more often than the installation allows.", _C, retry=True),

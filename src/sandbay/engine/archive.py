@@ -31,8 +31,8 @@ class Archive:
     def __init__(self, path: Path, limits: Limits | None = None) -> None:
         """Read the whole archive's headers. Refuses with `malformed_archive` or `limit_exceeded`."""
         self._file = path.open("rb", buffering=0)
-        self._members: dict[bytes, Stretch] = {}
-        self._links: dict[bytes, Entry] = {}
+        self.entries: dict[bytes, Entry] = {}
+        """Every member by its name, without what means nothing in it."""
         try:
             self._check_plain()
             self._index(limits or Limits())
@@ -47,7 +47,7 @@ class Archive:
     @property
     def has_links(self) -> bool:
         """Whether there is a link in it, wherever it leads."""
-        return bool(self._links)
+        return any(entry.kind in _LINKS for entry in self.entries.values())
 
     def find(self, name: str, *, follow: bool = False) -> Stretch | None:
         """Where a member's bytes are, or None when there is no such file.
@@ -57,10 +57,12 @@ class Archive:
         here = _parts(name.encode("utf-8", "surrogateescape"))
         for _ in range(_HOPS):
             key = b"/".join(here)
-            link = self._links.get(key) if follow else None
-            if link is None:
-                return self._members.get(key)
-            here = _target(here, link)
+            entry = self.entries.get(key)
+            if entry is None or entry.kind is Kind.FILE:
+                return None if entry is None else (entry.data_at, entry.stored)
+            if entry.kind not in _LINKS or not follow:
+                return None
+            here = _target(here, entry)
         raise malformed("links in it lead to links too often")
 
     def open(self, stretch: Stretch) -> BinaryIO:
@@ -74,18 +76,13 @@ class Archive:
                 raise malformed(f"it is packed with {name}; unpack it and upload the tar inside")
 
     def _index(self, limits: Limits) -> None:
-        seen: set[bytes] = set()
         try:
             for entry in TarReader(lambda view: self._file.readinto(view) or 0, limits):
-                check_limit("archive_members", len(seen) + 1, limits.archive_members)
+                check_limit("archive_members", len(self.entries) + 1, limits.archive_members)
                 name = _inside(entry)
-                if name in seen:
+                if name in self.entries:
                     raise malformed("a member stands there twice")
-                seen.add(name)
-                if entry.kind is Kind.FILE:
-                    self._members[name] = (entry.data_at, entry.stored)
-                elif entry.kind in _LINKS:
-                    self._links[name] = entry
+                self.entries[name] = entry
         except TarLimitError as error:
             raise RefusedError.of(exceeded(error.limit, error.value, error.bound)) from None
         except TarError as error:

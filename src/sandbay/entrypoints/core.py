@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import structlog
 import uvicorn
 
+from sandbay.adapters.builders.logs import FolderBuildLogs
 from sandbay.adapters.clock.system import SystemClock
 from sandbay.adapters.ids.random import RandomIds
 from sandbay.adapters.image_source.registry import RegistrySources
@@ -21,10 +22,12 @@ from sandbay.api.server import create_app
 from sandbay.app.core import Core
 from sandbay.app.core import Settings as Bounds
 from sandbay.app.installation import ensure_installation
+from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
 from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.blobs import open_blobs
+from sandbay.entrypoints.builders import open_builder
 from sandbay.entrypoints.context_file import write_context
 from sandbay.entrypoints.providers import adapters
 from sandbay.entrypoints.settings import Settings
@@ -56,12 +59,15 @@ class CoreProcess:
             uploads=uploads,
             registries=RegistrySources(Trust(settings.plain_registries)),
             vault=vault,
+            builder=open_builder(settings),
+            build_logs=FolderBuildLogs(settings.home / "publishes"),
             link=link or InProcessLink(),
             clock=SystemClock(),
             ids=RandomIds(),
             declarations={kind: adapter.declaration for kind, adapter in adapters().items()},
             settings=_bounds(settings),
         )
+        self._workshop = Workshop(self.core)
         self._closing = threading.Event()
         self._passes = threading.Thread(target=self._reconcile, name="sandbay-core", daemon=True)
 
@@ -111,6 +117,7 @@ class CoreProcess:
         self.core.changed.set()
         if self._passes.is_alive():
             self._passes.join()
+        self._workshop.close()
 
     def close(self) -> None:
         """Stop, and close the database and what else is open."""
@@ -122,6 +129,7 @@ class CoreProcess:
             seen = self.core.changed.version
             try:
                 reconcile(self.core)
+                self._workshop.step()
             except Exception:
                 log.exception("a pass failed; the next one looks at the rows again")
             self.core.changed.wait(seen, _PASS_SECONDS)

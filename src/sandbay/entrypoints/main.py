@@ -13,7 +13,8 @@ import typer
 
 from sandbay.cli.failures import CommandError
 from sandbay.cli.main import app, run
-from sandbay.cli.options import Json
+from sandbay.cli.options import Json, Quiet
+from sandbay.cli.progress import Bar
 
 _MISSING = "only SDK and command line are installed here, and this command needs the server"
 _LACKS = "The lines marked FAIL say what is missing."
@@ -48,18 +49,21 @@ def up(
     blobs: Blobs = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready; `sandbay down` stops it.")] = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Serve an installation on this host: Core and one node."""
-    _server(_up, port, database, blobs, detach=detach, as_json=as_json)
+    _server(_up, port, database, blobs, detach=detach, as_json=as_json, quiet=quiet)
 
 
 @app.command()
-def core(*, database: Database = None, blobs: Blobs = None, port: Port = None, as_json: Json = False) -> None:
+def core(
+    *, database: Database = None, blobs: Blobs = None, port: Port = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
     """Serve the interface without a node, beside others on one database.
 
     Nodes cannot connect from elsewhere yet: until one does, what is registered stays pending.
     """
-    del as_json  # says how a refusal is told, which is not decided here
+    del as_json, quiet  # they say how a refusal is told, which is not decided here
     _server(_core, port, database, blobs)
 
 
@@ -70,15 +74,16 @@ def down(
         bool, typer.Option("--keep-sessions", help="Leave sandboxes running; the next `up` adopts them.")
     ] = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Stop what `up` started, and end its Sessions."""
-    _server(_down, keep_sessions=keep_sessions, as_json=as_json)
+    _server(_down, keep_sessions=keep_sessions, as_json=as_json, quiet=quiet)
 
 
 @app.command()
-def doctor(*, as_json: Json = False) -> None:
-    """Say what this host can run, and what it lacks."""
-    _server(_doctor, as_json=as_json)
+def doctor(*, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Say what this host can run, what it lacks, and what to install. With -q only what it lacks."""
+    _server(_doctor, as_json=as_json, quiet=quiet)
 
 
 def _server(command: Callable[..., None], *arguments: object, **options: object) -> None:
@@ -94,7 +99,7 @@ def _server(command: Callable[..., None], *arguments: object, **options: object)
         raise CommandError(refusal.reason.value, refusal.message, details=refusal.details) from error
 
 
-def _up(port: int | None, database: str | None, blobs: str | None, *, detach: bool, as_json: bool) -> None:
+def _up(port: int | None, database: str | None, blobs: str | None, *, detach: bool, as_json: bool, quiet: bool) -> None:
     from sandbay.entrypoints.service import running, serve, start_detached
     from sandbay.entrypoints.settings import settings
 
@@ -103,9 +108,13 @@ def _up(port: int | None, database: str | None, blobs: str | None, *, detach: bo
         serve(where)
         return
     known = running(where)
-    pid = start_detached(where)
+    with Bar("sandbay", quiet=quiet or as_json, phase="starting"):
+        pid = start_detached(where)
     if as_json:
         typer.echo(json.dumps({"url": where.url, "pid": pid, "home": str(where.home), "started": pid != known}))
+        return
+    if quiet:
+        typer.echo(where.url)
         return
     typer.echo(f"{'Already serving' if pid == known else 'Serving'} {where.home} at {where.url} (process {pid}).")
 
@@ -117,19 +126,21 @@ def _core(port: int | None, database: str | None, blobs: str | None) -> None:
     serve_core(settings(port, database, blobs))
 
 
-def _down(*, keep_sessions: bool, as_json: bool) -> None:
+def _down(*, keep_sessions: bool, as_json: bool, quiet: bool) -> None:
     from sandbay.entrypoints.service import stop
     from sandbay.entrypoints.settings import settings
 
     where = settings()
-    pid = stop(where, keep_sessions=keep_sessions)
+    with Bar("sandbay", quiet=quiet or as_json, phase="stopping"):
+        pid = stop(where, keep_sessions=keep_sessions)
     if as_json:
         typer.echo(json.dumps({"stopped": pid}))
         return
-    typer.echo(f"Stopped process {pid}." if pid else f"Nothing serves {where.home}.")
+    if not quiet:
+        typer.echo(f"Stopped process {pid}." if pid else f"Nothing serves {where.home}.")
 
 
-def _doctor(*, as_json: bool) -> None:
+def _doctor(*, as_json: bool, quiet: bool) -> None:
     from sandbay.entrypoints.examine import examine
     from sandbay.entrypoints.settings import settings
 
@@ -138,7 +149,7 @@ def _doctor(*, as_json: bool) -> None:
         typer.echo(json.dumps([{"name": f.name, "ok": f.ok, "says": f.says, "fatal": f.fatal} for f in findings]))
     else:
         width = max(len(f.name) for f in findings)
-        for f in findings:
+        for f in (f for f in findings if not (quiet and f.ok)):
             typer.echo(f"{'ok  ' if f.ok else 'FAIL' if f.fatal else 'note'}  {f.name:<{width}}  {f.says}")
     if any(f.fatal and not f.ok for f in findings):
         raise CommandError("host_unfit", "this host cannot run sandboxes yet", next_step=_LACKS)

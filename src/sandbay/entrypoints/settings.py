@@ -37,6 +37,8 @@ class Settings:
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
+    build_cache: Path | None = None
+    """Where what was built is kept for other installations on this host; None: nowhere."""
     blobs: OciReference | None = None
     """The repository that holds the image bytes; None means a folder in `home`."""
     blobs_login: Credentials | None = None
@@ -88,6 +90,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, `SANDBAY_DATABASE` and `SANDBAY_BLOBS`.
 
     `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
+    `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
     Refuses with `invalid_reference` what is no place for blobs, and with `invalid_body` what is no rate.
@@ -103,6 +106,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         port or DEFAULT_PORT,
         plain_registries=tuple(filter(None, map(str.strip, plain))),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
+        build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),

@@ -16,6 +16,7 @@ from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import AllocationId, ImageId, KeyId, NodeId, ProjectId, ReleaseId, SessionId, UploadId
 from sandbay.domain.node import Node
 from sandbay.domain.project import Key, Project
+from sandbay.domain.publish import Publish
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey, Fault, Release, ReleaseState
@@ -260,6 +261,29 @@ class DropUpload(Change):
     """Harmless when it is gone."""
 
     id: UploadId
+
+
+@dataclass(frozen=True)
+class AddPublish(Change):
+    """Append it.
+
+    Relies, with an idempotency key, on that being unused by publishes (`TAKEN`, current: the publish it was used for).
+    """
+
+    publish: Publish
+    idempotency_key: str | None = None
+    body_hash: str | None = None
+
+
+@dataclass(frozen=True)
+class ChangePublish(Change):
+    """Replace what moves.
+
+    Relies, to be under way, on no other publish of the image being that (`TAKEN`, current: that publish); on the move
+    being legal (`STALE`, current: the phase); and on the stored revision being `publish.revision - 1`.
+    """
+
+    publish: Publish
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from sandbay.domain.allocation import Allocation
 from sandbay.domain.errors import Facts
 from sandbay.domain.frozen import FrozenRelease
-from sandbay.domain.ids import ImageId, NodeId, ReleaseId, SessionId, UploadId
+from sandbay.domain.ids import ImageId, NodeId, PublishId, ReleaseId, SessionId, UploadId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, ReleaseState, Variant
 from sandbay.domain.session import Session
@@ -27,6 +27,14 @@ class Created:
 
     body_hash: str
     session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What an idempotency key was used for by a publish."""
+
+    body_hash: str
+    id: PublishId
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from typing import Generic, Protocol, TypeVar
 from sandbay.domain.catalog import CatalogView, ImageEntry
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.events import SessionEvent
-from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId, UploadId
+from sandbay.domain.ids import NodeId, ProjectId, PublishId, ReleaseId, SessionId, UploadId
 from sandbay.domain.node import Node, NodeView
 from sandbay.domain.project import Key, Project
+from sandbay.domain.publish import Publish, PublishPhase
 from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey
 from sandbay.domain.session import SessionState
@@ -34,6 +35,7 @@ from sandbay.ports.records import (
     Page,
     ReadinessRow,
     SessionRecord,
+    Started,
     Upload,
 )
 
@@ -176,6 +178,29 @@ class ExpiredUploads(Query[Sequence[Upload]]):
     """Those whose time is over."""
 
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOf(Query[Publish | None]):
+    """By id."""
+
+    id: PublishId
+
+
+@dataclass(frozen=True, slots=True)
+class Publishes(Query[Sequence[Publish]]):
+    """Newest first; of one image, only in these phases, when given."""
+
+    image: str | None = None
+    phases: frozenset[PublishPhase] | None = None
+    page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class StartedWith(Query[Started | None]):
+    """What a publish's idempotency key was used for."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True)

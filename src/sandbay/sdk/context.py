@@ -1,4 +1,4 @@
-"""Which installation, with which keys: from the environment, else from the file that `sandbay up` wrote."""
+"""Which installation, with which keys: from the environment, else from a file of `sandbay login` or `sandbay up`."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def find(environ: Mapping[str, str] | None = None) -> Context:
 
 
 def _need(key: str | None, kind: str, variable: str) -> str:
-    if key is None:
+    if not key:
         raise NoContextError(f"no {kind} key is known here", code="no_context", details={"variable": variable})
     if not (key.isascii() and key.isprintable()):
         raise NoContextError(f"the {kind} key holds characters that no key has", code="invalid_context")
@@ -65,15 +65,28 @@ def _need(key: str | None, kind: str, variable: str) -> str:
 
 def _stored(env: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """The context files that exist and may be read, first come first; a damaged one is an error, not absence."""
-    folders = [pathlib.Path(env.get(HOME) or DEFAULT_HOME)]
-    if user := env.get("HOME"):
-        folders.append(pathlib.Path(user, ".config", "sandbay"))
-    for path in (folder / _FILE for folder in folders):
+    for path in _places(env):
         try:
             text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
         yield _parsed(text, path)
+
+
+def _places(env: Mapping[str, str]) -> Iterator[pathlib.Path]:
+    """Where to look: the installation that was named, the one that the user logged in to, the one of this host."""
+    if named := env.get(HOME):
+        yield pathlib.Path(named, _FILE)
+    if (own := own_file(env)) is not None:
+        yield own
+    if not named:
+        yield pathlib.Path(DEFAULT_HOME, _FILE)
+
+
+def own_file(env: Mapping[str, str]) -> pathlib.Path | None:
+    """The user's context file, which `sandbay login` writes."""
+    home = env.get("HOME")
+    return pathlib.Path(home, ".config", "sandbay", _FILE) if home else None
 
 
 def _parsed(text: bytes, path: pathlib.Path) -> dict[str, str]:

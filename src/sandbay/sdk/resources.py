@@ -265,7 +265,7 @@ class Deployment(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Node(Resource):
-    """A process that runs sandboxes on a host. `slots` may run at once, `active` do."""
+    """A process that runs sandboxes on a host. `slots` may run at once, `active` do; `warm` ones take Sessions."""
 
     id: str
     name: str
@@ -275,6 +275,7 @@ class Node(Resource):
     slots: int = 0
     active: int = 0
     online: bool = False
+    warm: bool = False
     last_seen: dt.datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -306,12 +307,14 @@ class Key(Resource):
     id: str
     name: str | None = None
     principal: str | None = None
+    created_at: dt.datetime | None = None
+    revoked_at: dt.datetime | None = None
     secret: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, data: Any) -> "Key":
         """From the key resource."""
-        return take(cls, data)
+        return take(cls, data, created_at=moment, revoked_at=moment)
 
 
 @dataclass(frozen=True, kw_only=True)

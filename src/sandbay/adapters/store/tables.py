@@ -30,6 +30,7 @@ from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import KeyKind
+from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import Fault, ReleaseState
 from sandbay.domain.session import SessionState, WaitingFor
@@ -327,6 +328,32 @@ uploads = _table(
     _text("digest"),
     _bytes("size"),
     _time("expires_at"),
+)
+
+publishes = Table(
+    "publishes",
+    METADATA,
+    _sequence(),
+    _text("id", unique=True),
+    _text("image", comment="a name: the image is made when its first release is"),
+    Column("order", Plain(PublishOrder), nullable=False),
+    _text("principal"),
+    _time("created_at"),
+    Column("phase", Word(PublishPhase), nullable=False),
+    _integer("attempt"),
+    Column("inputs", Plain(Inputs)),
+    _text("release", ForeignKey("releases.id"), nullable=True),
+    Column("built", Boolean),
+    _text("cancelled_by", nullable=True),
+    _fault(),
+    _time("moved_at", nullable=True),
+    _time("ended_at", nullable=True),
+    _integer("revision"),
+    _text("idempotency_key", nullable=True, unique=True),
+    _text("body_hash", nullable=True),
+    Index(None, "image", "seq"),
+    Index(None, "phase"),
+    info=_keeps("seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"),
 )
 
 registry_secrets = _table(

@@ -3,12 +3,15 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import UploadId, kind_of
 from sandbay.domain.reasons import Reason
+from sandbay.engine.context import ArchiveContext
 from sandbay.engine.durable import make_folder, place, remove_file, room
+from sandbay.ports.builder import Context
 from sandbay.ports.image_source import ImageSource
 
 _PART = ".part"
@@ -44,12 +47,22 @@ class FolderUploads:
             raise
         return f"sha256:{digest.hexdigest()}", size
 
+    def has(self, upload: UploadId) -> bool:
+        """Whether the received file is here."""
+        return self._path(upload).is_file()
+
     def source(self, upload: UploadId) -> ImageSource:
         """The received file as an image source."""
-        path = self._path(upload)
-        if not path.is_file():
+        return self._open_source(self._there(upload))
+
+    def context(self, upload: UploadId) -> AbstractContextManager[Context]:
+        """The received file as a build's context."""
+        return closing(ArchiveContext(self._there(upload)))
+
+    def _there(self, upload: UploadId) -> Path:
+        if not self.has(upload):
             raise RefusedError(Reason.NOT_FOUND, f"there is no upload {upload}")
-        return self._open_source(path)
+        return self._path(upload)
 
     def remove(self, upload: UploadId) -> None:
         """Harmless when it is gone."""

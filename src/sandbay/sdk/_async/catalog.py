@@ -158,14 +158,25 @@ class AsyncImages:
 
     async def retire(self, reference: str) -> None:
         """No new Sessions on an image, or on one release of it; those that live go on."""
+        await self._become(reference, "retired")
+
+    async def deprecate(self, reference: str) -> None:
+        """Advise against an image, or against one release of it; both still work."""
+        await self._become(reference, "deprecated")
+
+    async def reactivate(self, reference: str) -> None:
+        """Take back `deprecate` and `retire`."""
+        await self._become(reference, "active")
+
+    async def _become(self, reference: str, state: str) -> None:
         asked = parse(reference)
         if asked.is_whole_image:
-            body = {"state": "retired", "expected_revision": (await self.get(asked.name)).revision}
+            body = {"state": state, "expected_revision": (await self.get(asked.name)).revision}
             await self._transport.send(AsyncCall("PATCH", f"{_IMAGES}/{segment(asked.name)}", json=body))
         else:
             number = asked.number if asked.number is not None else (await self.release(reference)).number
             path = f"{_IMAGES}/{segment(asked.name)}/releases/{number}"
-            await self._transport.send(AsyncCall("PATCH", path, json={"state": "retired"}, repeatable=True))
+            await self._transport.send(AsyncCall("PATCH", path, json={"state": state}, repeatable=True))
 
     async def readiness(self, name: str) -> Sequence[Readiness]:
         """What each node says of the image."""
@@ -195,7 +206,10 @@ class AsyncImages:
             headers={"Content-Type": "application/octet-stream", "Content-Length": str(content.size)},
             read_timeout=600.0,
         )
-        return str((await self._transport.send(call))["id"])
+        upload = str((await self._transport.send(call))["id"])
+        if progress is not None:
+            progress(Progress("verifying"))  # which is part of the registration, and may take a while
+        return upload
 
     async def _channel(self, asked: Reference) -> Channel:
         name = asked.channel or STABLE

@@ -110,9 +110,14 @@ class AdminClient:
         """Any Session, with its node, runtime and first process on the host."""
         return Session.of(self.transport.send(Call("GET", f"/core/v1/sandbox/sessions/{segment(session)}")))
 
-    def audit(self, subject: str | None = None) -> Sequence[Mapping[str, Any]]:
-        """Who changed what, of one subject or of all."""
-        return list(self.transport.pages("/core/v1/audit", {"subject": subject}))
+    def audit(self, subject: str | None = None, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Who changed what, newest first: of one subject or of all, the whole audit or so many entries of it."""
+        found: list[Mapping[str, Any]] = []
+        for entry in self.transport.pages("/core/v1/audit", {"subject": subject}):
+            if len(found) == limit:
+                break
+            found.append(entry)
+        return found
 
     def events(self) -> Iterator[Event]:
         """All that lives: Sessions, nodes and images as they are now, and whenever one is different."""

@@ -151,14 +151,25 @@ class Images:
 
     def retire(self, reference: str) -> None:
         """No new Sessions on an image, or on one release of it; those that live go on."""
+        self._become(reference, "retired")
+
+    def deprecate(self, reference: str) -> None:
+        """Advise against an image, or against one release of it; both still work."""
+        self._become(reference, "deprecated")
+
+    def reactivate(self, reference: str) -> None:
+        """Take back `deprecate` and `retire`."""
+        self._become(reference, "active")
+
+    def _become(self, reference: str, state: str) -> None:
         asked = parse(reference)
         if asked.is_whole_image:
-            body = {"state": "retired", "expected_revision": (self.get(asked.name)).revision}
+            body = {"state": state, "expected_revision": (self.get(asked.name)).revision}
             self._transport.send(Call("PATCH", f"{_IMAGES}/{segment(asked.name)}", json=body))
         else:
             number = asked.number if asked.number is not None else (self.release(reference)).number
             path = f"{_IMAGES}/{segment(asked.name)}/releases/{number}"
-            self._transport.send(Call("PATCH", path, json={"state": "retired"}, repeatable=True))
+            self._transport.send(Call("PATCH", path, json={"state": state}, repeatable=True))
 
     def readiness(self, name: str) -> Sequence[Readiness]:
         """What each node says of the image."""
@@ -188,7 +199,10 @@ class Images:
             headers={"Content-Type": "application/octet-stream", "Content-Length": str(content.size)},
             read_timeout=600.0,
         )
-        return str((self._transport.send(call))["id"])
+        upload = str((self._transport.send(call))["id"])
+        if progress is not None:
+            progress(Progress("verifying"))  # which is part of the registration, and may take a while
+        return upload
 
     def _channel(self, asked: Reference) -> Channel:
         name = asked.channel or STABLE

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from sandbay.adapters.store.changes import catalog, fleet, projects, records, sessions
+from sandbay.adapters.store.changes import catalog, fleet, projects, publishes, records, sessions
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.ports.changes import Change, Conflict, ConflictKind
 
@@ -18,6 +18,7 @@ WRITES: Writes = {
     **catalog.WRITES,
     **fleet.WRITES,
     **projects.WRITES,
+    **publishes.WRITES,
     **records.WRITES,
     **sessions.WRITES,
 }

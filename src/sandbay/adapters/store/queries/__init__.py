@@ -4,7 +4,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, fleet, projects, records, sessions
+from sandbay.adapters.store.queries import catalog, fleet, projects, publishes, records, sessions
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -14,6 +14,7 @@ ANSWERS: Answers = {
     **catalog.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
+    **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
 }
