@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Command = str | Sequence[str] | None
 """A shell line, arguments, or the image's own command."""
 
-
 _PIECE = 64 * 1024
 
 
@@ -33,14 +32,13 @@ def _live_input() -> Iterator[bytes]:
         yield data
 
 
-def check_form(*, tty: bool, as_json: bool) -> None:
-    """Wrong usage: a terminal whose output is to be one document."""
+def size_of_terminal(*, tty: bool, as_json: bool) -> terminal.Size | None:
+    """Rows and columns of the terminal that the command is to have, if any: those of the one here.
+
+    Wrong usage: a terminal whose output is to be one document.
+    """
     if tty and as_json:
         raise typer.BadParameter("a terminal's output cannot be collected; leave out -t or --json", param_hint="-t")
-
-
-def size_of_terminal(*, tty: bool) -> terminal.Size | None:
-    """Rows and columns of the terminal that the command is to have, if any: those of the one here."""
     return terminal.size() if tty else None
 
 

@@ -37,7 +37,6 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     involved. The exit code is the command's; 125 when it could not be run or took too long.
     """
     variables = options.environment(env)
-    executing.check_form(tty=tty, as_json=as_json)
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
@@ -49,12 +48,11 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             timeout=timeout,
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
-            terminal=executing.size_of_terminal(tty=tty),
+            terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
         bar = Bar(image, quiet=quiet or as_json)
-        how = {"as_json": as_json, "interactive": interactive}
-        code = _in_its_own_sandbox(client, admission, bar, argv or None, said, **how)
+        code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)
 
 

@@ -1,5 +1,6 @@
 """`sandbay sessions`: sandboxes that live until they are removed."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -111,7 +112,6 @@ def execute(  # noqa: PLR0913 - as `create`
     quiet: options.Quiet = False,  # noqa: ARG001 - it is quiet
 ) -> None:
     """Run a command in a Session. The exit code is the command's."""
-    executing.check_form(tty=tty, as_json=as_json)
     if (shell is None) == (not argv):
         raise typer.BadParameter("give either --shell LINE or a command after --", param_hint="ARGV")
     variables = options.environment(env)
@@ -120,7 +120,7 @@ def execute(  # noqa: PLR0913 - as `create`
         from sandbay.sdk.commands import Options
 
         stdin = executing.standard_input(wanted=interactive and as_json)
-        size = executing.size_of_terminal(tty=tty)
+        size = executing.size_of_terminal(tty=tty, as_json=as_json)
         said = Options(variables, user, workdir, stdin, timeout, terminal=size)
         commands = Commands(client.transport, session_id)
         command = argv if shell is None else shell
@@ -134,9 +134,16 @@ def execute(  # noqa: PLR0913 - as `create`
 
 @app.command()
 def shell(
-    session_id: Id, *, env: options.Env = None, user: options.User = None, workdir: options.Workdir = None
+    session_id: Id,
+    *,
+    env: options.Env = None,
+    user: options.User = None,
+    workdir: options.Workdir = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,  # noqa: ARG001 - it is quiet
 ) -> None:
-    """Open a shell in a Session: bash where the image has it, else sh."""
+    """Open a shell in a Session: bash where the image has it, else sh. With --json only a refusal is JSON."""
+    del as_json  # a shell's output is no document
     execute(session_id, shell=_SHELL, env=env, user=user, workdir=workdir, interactive=True, tty=True)
 
 
@@ -228,7 +235,7 @@ def _watch(session_id: str, *, as_json: bool) -> None:
     with connect.project() as client, stoppable():
         for event in client.sessions.events(session_id):
             if as_json:
-                render.document({"event": event.kind, **event.data})
+                print(json.dumps({"event": event.kind, **event.data}), flush=True)
             else:
                 render.line(*_told(event))
 
