@@ -11,7 +11,7 @@ from sandbay.domain.project import KeyKind
 from sandbay.domain.reasons import Reason
 from tests.api.served import CORE, IMAGES, SESSIONS, V1, Json, Served, answered, refused
 
-OPEN = {"/healthz", "/readyz"}
+OPEN = {"/healthz", "/readyz", "/metrics"}
 OPERATIONS = [(method, path) for path, operations in openapi()["paths"].items() for method in operations]
 GUARDED = [(method, path) for method, path in OPERATIONS if path not in OPEN]
 IN_A_SESSION = [(method, path) for method, path in GUARDED if path.startswith(SESSIONS + "/{session}")]

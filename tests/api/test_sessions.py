@@ -7,9 +7,11 @@ import httpx
 import pytest
 import structlog.testing
 
+from sandbay.domain.declaration import Network
 from sandbay.domain.reasons import Reason
 from tests.api.served import CORE, SESSIONS, V1, Json, Served, answered, refused
 from tests.app.world import SLOTS, eventually
+from tests.fakes.memory_provider import NETWORKED
 
 
 def test_a_session_from_create_to_end(served: Served) -> None:
@@ -82,6 +84,34 @@ def test_explain_says_what_admission_says(shared: Served, body: Json, code: str)
 def test_what_no_pool_gives(shared: Served) -> None:
     for body, status, code, param in REFUSED[-4:]:
         refused(shared.project.post(SESSIONS, json=body), status, code, param)
+
+
+def test_a_network_that_the_host_of_no_node_enforces(tmp_path: Path) -> None:
+    """The provider declares it; what the node's host lacks decides, before there is a Session."""
+    served = Served(tmp_path, declaration=NETWORKED)
+    try:
+        served.image("web")
+        assert served.session(network="enabled")["network"] == "enabled"
+        served.world.node.lacks = frozenset({Network.ENABLED})
+        served.running.agent._disagree()  # it says hello again
+        nodes = f"{CORE}/sandbox/nodes"
+        eventually(lambda: answered(served.admin.get(nodes))["items"][0]["networks"] == ["disabled"])
+        before = answered(served.project.get(SESSIONS))
+        for wait in (0, 5):
+            asked = {"network": "enabled", "wait_seconds": wait}
+            error = refused(served.project.post(SESSIONS, json=asked), 422, "network_unsupported", "network")
+            assert error["details"] == {"network": ["enabled"], "offered": ["disabled"]}
+        assert answered(served.project.get(SESSIONS)) == before
+        assert served.session()["network"] == "disabled"
+        served.world.node.lacks = frozenset()
+        served.running.agent._disagree()
+        eventually(lambda: answered(served.admin.get(nodes))["items"][0]["networks"] == ["disabled", "enabled"])
+        error = refused(
+            served.project.post(SESSIONS, json={"network": "restricted"}), 422, "network_unsupported", "network"
+        )
+        assert error["details"]["offered"] == ["disabled", "enabled"]
+    finally:
+        served.close()
 
 
 @pytest.mark.produces(Reason.NO_DEFAULT_IMAGE)

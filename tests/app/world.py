@@ -209,7 +209,7 @@ class Running:
             link=self.link,
             clock=SystemClock(),
             ids=RandomIds(),
-            declarations={provider.declaration.kind: provider.declaration},
+            declarations={world.declaration.kind: world.declaration},
             settings=world.settings,
         )
         self.workshop = Workshop(self.core)

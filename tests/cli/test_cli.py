@@ -487,6 +487,25 @@ def test_register_sends_an_archive_as_it_is(
         assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_archive")
 
 
+def test_register_by_artifacts_alone_or_beside_a_source(environ: Point, sandbay: Sandbay, catalog: Table) -> None:
+    with scripted(answering(catalog)) as server:
+        environ(server.url)
+        by = ("--artifact", "template=web:1=2", "--artifact", "hash=00", "--provider", "remote")
+        said = sandbay("images", "register", "web", *by, "-q")
+        assert (said.code, said.out, said.err) == (0, "web:3\n", "")
+        said = sandbay("images", "register", "web", "--from-registry", "reg.example/web:1", *by[:2], "-q")
+        assert said.code == 0
+        alone, beside = (
+            asked.json for asked in server.asked if asked.what == "POST /core/v1/sandbox/images/web/releases"
+        )
+        assert alone == {"artifacts": {"template": "web:1=2", "hash": "00"}, "providers": ["remote"]}
+        assert beside == {"source": {"registry": "reg.example/web:1"}, "artifacts": {"template": "web:1=2"}}
+        for wrong in (["x"], ["=x"], ["x="], ["x=1", "x=2"]):
+            options = [word for text in wrong for word in ("--artifact", text)]
+            assert sandbay("images", "register", "web", *options).code == 2
+        assert sandbay("images", "register", "web").code == 2
+
+
 def test_starting_is_cheap() -> None:
     program = (
         "import sys; from sandbay.cli.main import run; run(arguments=['--help']);"

@@ -1,9 +1,11 @@
 """Real installations for the end-to-end tests. Nothing of them is left on the host afterwards."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.e2e.example_images import ON_BASE, build
 from tests.e2e.installation import Installation
 from tests.e2e.rigged import InProcess, Rigged
 
@@ -11,6 +13,12 @@ from tests.e2e.rigged import InProcess, Rigged
 @pytest.fixture(scope="session", autouse=True)
 def _able(real_sandboxes: None) -> None:
     """Every test here starts real sandboxes."""
+
+
+@pytest.fixture(scope="session")
+def layouts() -> Path:
+    """A layout of each example image; unchanged ones are not built again."""
+    return build("base", *ON_BASE)
 
 
 @pytest.fixture(scope="session")

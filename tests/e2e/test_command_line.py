@@ -1,10 +1,12 @@
 """The command line as its users know it: codes, streams, files, limits, and errors that say what to do."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from sandbay.adapters.providers.oci.network_rules import net_name
 from sandbay.domain.reasons import Reason
 from tests.e2e.installation import Installation
 from tests.support import neighbours as near
@@ -97,6 +99,25 @@ def test_a_network_is_there_when_asked_for_and_leads_outside_only(house: Install
             assert near.answers(address)
             line = f"nc -w 2 {address} {near.PORT} </dev/null"
             assert house.cli("run", "plain", "--network", network, "--", "sh", "-c", line).out == heard
+
+
+def test_packet_rules_that_somebody_flushed_are_put_back_by_the_node(house: Installation) -> None:
+    (finding,) = [each for each in house.ok("doctor", "--json").data if each["name"] == "network"]
+    if not finding["ok"]:
+        pytest.skip(finding["says"])
+    session = house.ok("sessions", "create", "--image", "plain", "--network", "enabled", "--json").data["id"]
+    house.eventually(lambda: house.ok("sessions", "get", session, "--json").data["status"] == "running")
+    table = f"table inet {net_name(f'{house.label} {house.home}')}"
+    assert table in _tables()
+    subprocess.run(["nft", f"delete {table}"], check=True)
+    house.eventually(lambda: table in _tables())
+    house.eventually(lambda: "packet rules of sandboxes were gone" in (house.home / "log" / "sandbay.log").read_text())
+    house.ok("sessions", "rm", session)
+    house.eventually(lambda: table not in _tables())
+
+
+def _tables() -> list[str]:
+    return subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @pytest.mark.parametrize(

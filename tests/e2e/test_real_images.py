@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,19 +18,9 @@ from sandbay.engine.rootfs import assemble, dismantle
 from sandbay.engine.store import LayerStore
 from sandbay.ports.image_source import Wanted
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
 
-ROOT = Path(__file__).parents[2]
-LAYOUTS = ROOT / "build" / "images"
 ID_BASE = 2_000_000
-
-
-@pytest.fixture(scope="module")
-def layouts() -> Path:
-    """Both images' layouts; unchanged ones are not built again."""
-    build = [sys.executable, str(ROOT / "images" / "build.py"), "base", "review", "--out", str(LAYOUTS)]
-    subprocess.run(build, check=True, timeout=800)
-    return LAYOUTS
 
 
 @pytest.fixture

@@ -121,10 +121,14 @@ class Sandbox:
 
 @dataclass
 class World:
-    """The durable part of a node. `unpacked` counts the real work done per variant."""
+    """The durable part of a node. `unpacked` counts the real work done per variant.
+
+    `lacks`: network modes that its host cannot enforce, whatever its provider declares elsewhere.
+    """
 
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
+    lacks: frozenset[Network] = frozenset()
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
@@ -162,11 +166,14 @@ class MemoryProvider:
 
     @property
     def declaration(self) -> Declaration:
-        return self._declaration
+        return replace(self._declaration, networks=self._declaration.networks - self.world.lacks)
 
     @property
     def runtime(self) -> str:
         return "memory"
+
+    def uphold(self) -> None:
+        return
 
     def close(self) -> None:
         return

@@ -32,6 +32,7 @@ _OF_REASON: Mapping[Reason, int] = {
     Reason.IMAGE_UNSUPPORTED: 400,
     Reason.REQUIREMENTS_UNMET: 400,
     Reason.RELEASE_INCOMPLETE: 400,
+    Reason.NOT_ONE_DISTRIBUTION: 400,
     Reason.INVALID_API_KEY: 401,
     Reason.TOO_MANY_REQUESTS: 429,
     Reason.INVALID_BODY: 400,

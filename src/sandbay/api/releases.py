@@ -16,7 +16,13 @@ router = APIRouter(prefix="/core/v1/sandbox/images/{image}/releases", route_clas
 _READING = tuple(reason for reason in Reason if reason.about.group in (Group.CONTENT, Group.TRANSFER))
 _REGISTERING = (
     *(Reason.IMAGE_UNKNOWN, Reason.NOT_FOUND, Reason.PROVIDER_UNKNOWN, Reason.IMAGE_RETIRED),
-    *(Reason.RELEASE_INCOMPLETE, Reason.LIMIT_REACHED, Reason.REVISION_STALE, Reason.NO_SPACE),
+    *(
+        Reason.RELEASE_INCOMPLETE,
+        Reason.NOT_ONE_DISTRIBUTION,
+        Reason.LIMIT_REACHED,
+        Reason.REVISION_STALE,
+        Reason.NO_SPACE,
+    ),
     *(Reason.INVALID_REFERENCE, Reason.HOST_UNFIT),
     *_READING,
 )

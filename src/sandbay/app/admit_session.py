@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
-from sandbay.app.place_session import able_pools, reserved, send_start, unplaced, waiting_for, wish_for
+from sandbay.app.place_session import enforcing, reserved, send_start, unplaced, waiting_for, wish_for
 from sandbay.app.select import Selection, select
 from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.declaration import Network
@@ -27,7 +27,7 @@ from sandbay.flow.place import place
 from sandbay.flow.resolve import Rejected
 from sandbay.ports.changes import AdmitSession, Change, Conflict, ConflictKind, Reserve
 from sandbay.ports.records import SessionRecord
-from sandbay.ports.store import CreatedWith, Fleet, SessionOf
+from sandbay.ports.store import CreatedWith, SessionOf
 
 _TRIES = 5
 MAX_WAIT = 1_800
@@ -110,8 +110,8 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
     frozen = _frozen(selection)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
-    pools = able_pools(core, selection.deployment, frozen, asked.network)
-    outcome = place(frozen, asked.resources, pools, core.store.read(Fleet(frozen.content_key, now)), session_id)
+    able = enforcing(core, selection.deployment, frozen, asked.network)
+    outcome = place(frozen, asked.resources, able.pools, able.fleet, session_id)
     if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
         core.store.apply(*wish_for(core, frozen, outcome))
         core.changed.set()

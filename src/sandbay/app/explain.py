@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sandbay.app.core import Actor, Core
-from sandbay.app.place_session import able_pools
+from sandbay.app.place_session import enforcing
 from sandbay.app.select import Selection, select
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import NOTHING_ASKED
@@ -16,7 +16,6 @@ from sandbay.domain.requirement import Required, Requirement
 from sandbay.flow.freeze import freeze
 from sandbay.flow.place import place
 from sandbay.flow.resolve import Rejected
-from sandbay.ports.store import Fleet
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,5 @@ def explain(
         generation=selection.deployment.generation,
         tools=chosen.tools,
     )
-    pools = able_pools(core, selection.deployment, frozen, Network.DISABLED)
-    fleet = core.store.read(Fleet(frozen.content_key, core.clock.now()))
-    return Explanation(selection, place(frozen, NOTHING_ASKED, pools, fleet, SessionId("")))
+    able = enforcing(core, selection.deployment, frozen, Network.DISABLED)
+    return Explanation(selection, place(frozen, NOTHING_ASKED, able.pools, able.fleet, SessionId("")))

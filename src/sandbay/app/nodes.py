@@ -65,6 +65,7 @@ class NodeReports:
             labels=dict(hello.labels),
             epoch=(known.epoch if known else 0) + 1,
             last_seen=core.clock.now(),
+            networks=hello.networks,
         )
         cells = [
             PutReadiness(node.id, node.epoch, row.key, _found(row, hello.held), None)

@@ -4,13 +4,11 @@ What was frozen is only ever read here. A Session that waits is placed again on 
 until it has a node, its time is up, or no node can ever prepare it.
 """
 
-from collections.abc import Sequence
-
 from sandbay.app import audit
 from sandbay.app.core import SYSTEM, Core
 from sandbay.domain.allocation import Allocation, Order
 from sandbay.domain.declaration import Network
-from sandbay.domain.deployment import Deployment, Pool
+from sandbay.domain.deployment import Deployment
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import AllocationId
@@ -18,6 +16,7 @@ from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Fault
 from sandbay.domain.session import Session, SessionState, WaitingFor
+from sandbay.flow.enforce import Enforcing, enforce
 from sandbay.flow.place import place
 from sandbay.ports.changes import AddWish, Change, Conflict, ConflictKind, MoveSession, Reserve
 from sandbay.ports.records import SessionRecord
@@ -36,19 +35,14 @@ _PARAMS = {Reason.RESOURCE_UNSUPPORTED: "resources"}
 _RETRY_SECONDS = 5
 
 
-def able_pools(core: Core, deployment: Deployment, frozen: FrozenRelease, network: Network) -> Sequence[Pool]:
-    """The pools whose provider enforces the network mode; `network_unsupported` when that leaves none that fits."""
-    able = [p for p in deployment.pools if network in core.declarations[p.provider].networks]
-    fits = [p for p in deployment.pools if p.provider in frozen.providers and p.platform == frozen.platform]
-    if fits and not any(p in able for p in fits):
-        offered = sorted({mode.value for p in fits for mode in core.declarations[p.provider].networks})
-        raise RefusedError(
-            Reason.NETWORK_UNSUPPORTED,
-            f"no pool that can run it enforces network {network.value}",
-            param="network",
-            details={"offered": offered},
-        )
-    return able
+def enforcing(core: Core, deployment: Deployment, frozen: FrozenRelease, *networks: Network) -> Enforcing:
+    """The pools and nodes that enforce all these modes; `network_unsupported` when that leaves none that fits."""
+    fleet = core.store.read(Fleet(frozen.content_key, core.clock.now()))
+    declared = {kind: declaration.networks for kind, declaration in core.declarations.items()}
+    outcome = enforce(frozen, networks, deployment.pools, fleet, declared)
+    if isinstance(outcome, Refusal):
+        raise RefusedError.of(outcome)
+    return outcome
 
 
 def unplaced(outcome: Unplaced) -> RefusedError:
@@ -109,8 +103,8 @@ def place_waiting(core: Core, record: SessionRecord, deployment: Deployment) -> 
     session, frozen = record.session, record.frozen
     now = core.clock.now()
     try:
-        pools = able_pools(core, deployment, frozen, session.network)
-        outcome = place(frozen, session.resources, pools, core.store.read(Fleet(frozen.content_key, now)), session.id)
+        able = enforcing(core, deployment, frozen, session.network)
+        outcome = place(frozen, session.resources, able.pools, able.fleet, session.id)
         if isinstance(outcome, Placed):
             _start(core, session, frozen, outcome, deployment)
             return

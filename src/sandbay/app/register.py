@@ -4,8 +4,8 @@ Nothing is in the catalog before every blob is in the installation's store. A wi
 written with it; the first proof makes it active (`app.nodes`). Identical content is the release there is.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from sandbay.app import audit
@@ -15,13 +15,13 @@ from sandbay.app.registries import open_registry
 from sandbay.app.select import current_deployment
 from sandbay.app.uploads import open_source
 from sandbay.domain.catalog import ImageEntry, ImageState, ReleaseEntry
-from sandbay.domain.declaration import Declaration
-from sandbay.domain.errors import RefusedError
+from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import PublishId, ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, is_channel_name
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
+from sandbay.flow.identify import identify, undeclared
 from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
 from sandbay.ports.image_source import ImageSource, Wanted
 from sandbay.ports.store import Nodes
@@ -56,14 +56,37 @@ Source = FromUpload | FromRegistry | FromBuild
 
 
 @dataclass(frozen=True)
-class Registration:
-    """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it."""
+class Runtime:
+    """The flat form of an identity: where it was built from, and artifacts under their fixed names."""
 
-    source: Source
+    source_commit: str | None
+    artifacts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it.
+
+    `artifacts` and `runtime` state what is known of it; without a source they are all that there is.
+    """
+
+    source: Source | None
     source_commit: str | None = None
     platforms: Sequence[Platform] | None = None
     providers: Sequence[str] | None = None
     promote: str | None = None
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    runtime: Runtime | None = None
+
+    @property
+    def stated(self) -> Sequence[Mapping[str, str]]:
+        """Every word on artifacts."""
+        return [self.artifacts] if self.runtime is None else [self.runtime.artifacts, self.artifacts]
+
+    @property
+    def commit(self) -> str | None:
+        """Whoever says it."""
+        return self.source_commit or (self.runtime.source_commit if self.runtime else None)
 
 
 @dataclass(frozen=True)
@@ -78,10 +101,12 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     """Read, verify, copy, append. Refused content leaves no release behind."""
     entry = find_image(core, name_or_id)
     _check(core, entry, asked)
-    platforms = tuple(asked.platforms or _pool_platforms(core))
     try:
-        read = _read(core, asked.source, platforms)
-        variants = tuple(replace(v, providers=_providers(core, v, asked.providers)) for v in read)
+        read = _read(core, asked)
+        if len(read) > 1 and any(asked.stated):
+            message = "artifacts are of one platform: name that one alone"
+            raise RefusedError(Reason.INVALID_BODY, message, param="platforms")
+        variants = tuple(_identified(core, asked, variant) for variant in read)
     except RefusedError as error:
         audit.refused(core, actor, "release.register", entry.image.id, error)
         raise
@@ -97,8 +122,12 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     raise RefusedError(Reason.REVISION_STALE, f"{entry.image.name} keeps getting releases; try again")
 
 
-def _read(core: Core, source: Source, platforms: tuple[Platform, ...]) -> tuple[Variant, ...]:
-    match source:
+def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
+    """What the bytes tell; without a source variants of which nothing is known yet."""
+    platforms = tuple(asked.platforms or _pool_platforms(core))
+    match asked.source:
+        case None:
+            return tuple(Variant(p, {}, ()) for p in asked.platforms or [current_deployment(core).default_platform])
         case FromUpload(upload, tag):
             opened, wanted = open_source(core, upload), Wanted(platforms, tag)
         case FromRegistry(reference):
@@ -106,8 +135,15 @@ def _read(core: Core, source: Source, platforms: tuple[Platform, ...]) -> tuple[
         case FromBuild(built, _):
             opened, wanted = built, Wanted(platforms)
         case _:
-            assert_never(source)
+            assert_never(asked.source)
     return opened.read(wanted, core.blobs, lambda *_: None)
+
+
+def _identified(core: Core, asked: Registration, variant: Variant) -> Variant:
+    whole = identify(variant, asked.stated, core.declarations, asked.providers)
+    if isinstance(whole, Refusal):
+        raise RefusedError.of(whole)
+    return whole
 
 
 def _check(core: Core, entry: ImageEntry, asked: Registration) -> None:
@@ -120,35 +156,18 @@ def _check(core: Core, entry: ImageEntry, asked: Registration) -> None:
             details = {"installed": sorted(core.declarations)}
             message = f"no provider {kind!r} is installed"
             raise RefusedError(Reason.PROVIDER_UNKNOWN, message, param="providers", details=details)
+    unknown = undeclared(asked.artifacts, core.declarations)
+    if unknown is not None:
+        raise RefusedError.of(unknown)
+    commits = {asked.source_commit, asked.runtime.source_commit if asked.runtime else None} - {None}
+    if len(commits) > 1:
+        message = "source_commit and runtime.source_commit differ"
+        raise RefusedError(Reason.NOT_ONE_DISTRIBUTION, message, param="source_commit")
 
 
 def _pool_platforms(core: Core) -> list[Platform]:
     deployment = current_deployment(core)
     return sorted({p.platform for p in deployment.pools} or {deployment.default_platform})
-
-
-def _providers(core: Core, variant: Variant, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The kinds that can run it; exactly those asked for, or a refusal that names the gap."""
-    kinds = sorted(core.declarations) if asked is None else list(asked)
-    gaps = {kind: _gap(core.declarations[kind], variant) for kind in kinds}
-    fits = tuple(kind for kind in kinds if gaps[kind] is None)
-    if not fits or (asked is not None and len(fits) < len(kinds)):
-        kind, gap = next((k, g) for k, g in gaps.items() if g is not None)
-        raise RefusedError(
-            Reason.RELEASE_INCOMPLETE, f"{kind} cannot run it: {gap}", param=gap, details={"provider": kind}
-        )
-    return fits
-
-
-def _gap(declaration: Declaration, variant: Variant) -> str | None:
-    """What keeps a provider from running a variant, or None. A foreign platform is no gap: a pool may come."""
-    for name, rule in declaration.artifacts.items():
-        artifact = variant.artifacts.get(name)
-        if artifact is None or not rule.fits(artifact.value):
-            return f"artifacts.{name}"
-    if len(variant.layers) > declaration.max_layers:
-        return "layers"
-    return None
 
 
 def _identical(entry: ImageEntry, variants: Sequence[Variant]) -> ReleaseEntry | None:
@@ -164,7 +183,7 @@ def _append(
 ) -> ReleaseEntry | None:
     """One transaction; None when somebody else took the number first."""
     number = max(entry.releases, default=0) + 1
-    release = Release(ReleaseId(core.ids.new("release")), entry.image.id, number, variants, asked.source_commit)
+    release = Release(ReleaseId(core.ids.new("release")), entry.image.id, number, variants, asked.commit)
     facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
     if isinstance(asked.source, FromRegistry):
         facts |= _origin(asked.source.reference, variants[0])

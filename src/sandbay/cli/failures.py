@@ -67,6 +67,7 @@ _NEXT = {
     "no_shell": "Run a program instead of a shell line, after --",
     "timed_out": "Allow it more time: --timeout S",
     "already_ended": "Start another one: sandbay sessions create --image NAME",
+    "network_unsupported": "Ask for a mode that is offered, or see what the node's host lacks for it: sandbay doctor",
     "not_running": "See how it is: sandbay sessions get ID",
     "name_taken": "Choose another name.",
     "invalid_api_key": "Check SANDBAY_API_KEY and SANDBAY_ADMIN_KEY, or start here: sandbay up --detach",

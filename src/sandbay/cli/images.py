@@ -7,7 +7,7 @@ import typer
 
 from sandbay.cli import connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
-from sandbay.cli.sources import one_source
+from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
@@ -18,6 +18,13 @@ app.command()(readiness.readiness)
 app.command()(explaining.explain)
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
+Archive = Annotated[
+    str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
+]
+Registry = Annotated[str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")]
+Artifacts = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a provider knows it by; may be repeated.")
+]
 
 
 @app.command()
@@ -25,12 +32,9 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     name: Annotated[str, typer.Argument(metavar="NAME", help="The image; it is made when it is missing.")],
     *,
     from_layout: Annotated[str | None, typer.Option(metavar="DIR[:TAG]", help="An OCI layout folder.")] = None,
-    from_archive: Annotated[
-        str | None, typer.Option(metavar="FILE[:TAG]", help="A tar of an OCI layout, or what `docker save` wrote.")
-    ] = None,
-    from_registry: Annotated[
-        str | None, typer.Option(metavar="REF", help="HOST/REPOSITORY[:TAG][@DIGEST] of an OCI registry.")
-    ] = None,
+    from_archive: Archive = None,
+    from_registry: Registry = None,
+    artifact: Artifacts = None,
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
@@ -40,13 +44,15 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Register a new release of an image. The same content again is the same release."""
-    source = one_source(layout=from_layout, archive=from_archive, registry=from_registry)
+    artifacts = named_values(artifact)
+    source = one_source(artifacts, layout=from_layout, archive=from_archive, registry=from_registry)
     with connect.administrator() as admin, Bar(name, quiet=quiet or as_json, phase="registering") as bar:
         asked: Asked = {
             "platforms": platform or (),
             "providers": provider or (),
             "source_commit": source_commit,
             "promote": promote,
+            "artifacts": artifacts,
         }
         release = source(admin.images, name, bar.update, asked)
         if wait:
@@ -56,7 +62,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     elif quiet:
         render.line(f"{name}:{release.number}")
     else:
-        render.line(f"{name}:{release.number}", release.state, *(variant.digest for variant in release.variants))
+        render.line(f"{name}:{release.number}", release.state, *(variant.digest or "-" for variant in release.variants))
 
 
 @app.command()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sandbay.domain.platform import Platform
+from sandbay.domain.release import Known
 
 
 class Mode(StrEnum):
@@ -54,9 +55,13 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRule:
-    """An artifact that a release must carry, and the form of its value."""
+    """An artifact that a release must carry, the form of its value, and where that comes from.
+
+    What has to be computed is not taken on anybody's word: the provider needs the bytes.
+    """
 
     pattern: str
+    known: Known = Known.COMPUTED
 
     def fits(self, value: str) -> bool:
         """Whether a value is of the declared form."""

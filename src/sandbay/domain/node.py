@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool
 from sandbay.domain.ids import NodeId
 from sandbay.domain.platform import Platform
@@ -16,7 +17,10 @@ ONLINE_FOR = timedelta(seconds=45)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a node said of itself at `hello`, and what Core knows of it. `epoch` rises with every hello."""
+    """What a node said of itself at `hello`, and what Core knows of it. `epoch` rises with every hello.
+
+    `networks`: the modes that it enforces on its host.
+    """
 
     id: NodeId
     name: str
@@ -28,6 +32,7 @@ class Node:
     epoch: int = 0
     last_seen: datetime | None = None
     warm: bool = False
+    networks: frozenset[Network] = frozenset({Network.DISABLED})
 
     def online(self, now: datetime) -> bool:
         """Heard from lately."""

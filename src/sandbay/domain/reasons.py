@@ -61,6 +61,7 @@ class Reason(StrEnum):
     IMAGE_UNSUPPORTED = "image_unsupported"
     REQUIREMENTS_UNMET = "requirements_unmet"
     RELEASE_INCOMPLETE = "release_incomplete"
+    NOT_ONE_DISTRIBUTION = "not_one_distribution"
 
     IMAGE_NOT_READY = "image_not_ready"
     NO_CAPACITY = "no_capacity"
@@ -161,6 +162,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNSUPPORTED: About(_G.CHOOSING, "No pool of the deployment can run it.", _A),
     Reason.REQUIREMENTS_UNMET: About(_G.CHOOSING, "The release's verified tools are not what is required.", _C),
     Reason.RELEASE_INCOMPLETE: About(_G.CHOOSING, "An artifact that the provider needs is missing.", _A),
+    Reason.NOT_ONE_DISTRIBUTION: About(_G.CHOOSING, "Two say different things of one artifact.", _A),
     Reason.IMAGE_NOT_READY: About(_G.PLACEMENT, "No node holds the release yet.", _N, retry=True),
     Reason.NO_CAPACITY: About(_G.PLACEMENT, "Nodes hold the release, all of them are full.", _N, retry=True),
     Reason.NO_NODE_ONLINE: About(_G.PLACEMENT, "No node that could run it is online.", _O, retry=True),

@@ -47,6 +47,11 @@ class Layer:
     size: int
     media_type: str
 
+    @property
+    def format(self) -> str:
+        """How the tar is packed, in the words of declarations: `gzip`, `zstd` or `plain`."""
+        return next((packed for packed in ("gzip", "zstd") if self.media_type.endswith(packed)), "plain")
+
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from sandbay.adapters.blobs.folder import FolderBlobs
@@ -18,7 +19,7 @@ def examine(settings: Settings) -> Sequence[Finding]:
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=base) as folder:
         home = Path(folder)
         home.chmod(0o711)
-        scratch = Settings(home / "home", home / "run", settings.port, settings.provider)
+        scratch = replace(settings, home=home / "home", run=home / "run")
         provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
         try:
             return provider.check()

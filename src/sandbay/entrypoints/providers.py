@@ -14,5 +14,5 @@ def adapters() -> dict[str, ProviderAdapter]:
 
 def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provider:
     """The local node's provider."""
-    place = ProviderPlace(home=settings.home, run=settings.run, blobs=blobs, installation=installation)
+    place = ProviderPlace(settings.home, settings.run, blobs, installation, settings.reach)
     return adapters()[settings.provider].open(place)

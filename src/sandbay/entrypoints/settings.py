@@ -2,18 +2,22 @@
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, parse_oci
 from sandbay.domain.registry import Credentials
+from sandbay.ports.provider import Reach
 
 DEFAULT_HOME = Path("/var/lib/sandbay")
 DEFAULT_RUN = Path("/run/sandbay")
 DEFAULT_PORT = 8730
 LOOPBACK = "127.0.0.1"
+_WIDEST = 8
 DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
@@ -43,7 +47,8 @@ class Settings:
     """The repository that holds the image bytes; None means a folder in `home`."""
     blobs_login: Credentials | None = None
     """Goes before what is kept for that registry."""
-
+    reach: Reach = field(default_factory=Reach)
+    """What sandboxes with a network reach of what is denied by itself, and whom they ask for names."""
     requests_per_second: float | None = None
     """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
@@ -89,27 +94,29 @@ class Settings:
 def settings(port: int | None = None, database: str | None = None, blobs: str | None = None) -> Settings:
     """`SANDBAY_HOME`, `SANDBAY_RUN`, under which lives what is mounted, `SANDBAY_DATABASE` and `SANDBAY_BLOBS`.
 
-    `SANDBAY_PLAIN_REGISTRIES` lists, with commas, the registries that are spoken to without TLS: none by itself.
+    Lists, with commas: `SANDBAY_PLAIN_REGISTRIES`, the registries that are spoken to without TLS, none by itself;
+    `SANDBAY_NETWORK_ALLOW`, addresses and networks that sandboxes may reach although they are the host's or private;
+    `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
     `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
-    Refuses with `invalid_reference` what is no place for blobs, and with `invalid_body` what is no rate.
+    Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address or rate.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
-    plain = os.environ.get("SANDBAY_PLAIN_REGISTRIES", "").split(",")
     place = blobs or os.environ.get(BLOBS_VARIABLE)
     username, password = (os.environ.get(name) for name in _BLOBS_LOGIN)
     return Settings(
         home,
         run,
         port or DEFAULT_PORT,
-        plain_registries=tuple(filter(None, map(str.strip, plain))),
+        plain_registries=_listed("SANDBAY_PLAIN_REGISTRIES"),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
+        reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
 
 
@@ -133,3 +140,31 @@ def blobs_place(text: str) -> OciReference:
         message = "the place for blobs must be oci://HOST[:PORT]/PREFIX, the prefix in lower case, and nothing else"
         raise RefusedError(Reason.INVALID_REFERENCE, message, param="blobs")
     return place
+
+
+def _listed(variable: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, os.environ.get(variable, "").split(","))))
+
+
+def _checked(variable: str, check: Callable[[str], str]) -> tuple[str, ...]:
+    found = []
+    for word in _listed(variable):
+        try:
+            found.append(check(word))
+        except ValueError as error:
+            raise RefusedError(Reason.INVALID_BODY, f"{variable}: {error}", param=variable) from None
+    return tuple(found)
+
+
+def _network(word: str) -> str:
+    network = IPv4Network(word)
+    if network.prefixlen < _WIDEST:
+        raise ValueError(f"{word} is so wide that nothing would be denied; name networks of /{_WIDEST} or narrower")
+    return str(network)
+
+
+def _nameserver(word: str) -> str:
+    address = IPv4Address(word)
+    if address.is_loopback or address.is_multicast or address.is_unspecified:
+        raise ValueError(f"{word} is an address that a sandbox cannot ask; name one that is no loopback")
+    return str(address)

@@ -130,8 +130,9 @@ class Agent:
     def _hello(self) -> None:
         me = self._identity
         on_disk = tuple(self._provider.held())
+        can = self._provider.declaration
         hello = Hello(
-            me.node, me.name, self._provider.declaration.kind, me.runtime, me.platform, me.slots, on_disk, me.labels
+            *(me.node, me.name, can.kind, me.runtime, me.platform, me.slots, on_disk, me.labels, can.networks)
         )
         welcome = self._core.hello(hello, self)
         self._epoch, self._warm = welcome.epoch, False
@@ -154,6 +155,7 @@ class Agent:
                 if not self._warm or self._clock.monotonic() >= next_beat:
                     self._beat()
                     next_beat = self._clock.monotonic() + HEARTBEAT.total_seconds()
+                self._provider.uphold()
             except Exception:
                 log.exception("the node's pass failed; trying again")
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sandbay.domain.allocation import AllocationState, Booted, Order
 from sandbay.domain.command import Command
+from sandbay.domain.declaration import Network
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
@@ -31,6 +32,7 @@ class Hello:
     slots: int
     held: Sequence[ContentKey] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    networks: frozenset[Network] = frozenset({Network.DISABLED})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ installation's label; what does not is never touched. `prepare`, `create`, `dest
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from signal import Signals
@@ -208,11 +208,29 @@ class Provider(Protocol):
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here, running or in pieces; for adoption after a crash."""
 
+    def uphold(self) -> None:
+        """Look whether what confines the sandboxes is still in place, and put back what somebody took away.
+
+        Called again and again by the node; cheap where there is nothing to do.
+        """
+
     def close(self) -> None:
         """Let go of the host's things that are not sandboxes; sandboxes run on."""
 
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares. Refuses with `in_use` while an allocation has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What an administrator says of the network of sandboxes.
+
+    `allowed`: addresses and networks (CIDR) that they reach although these would be denied. `nameservers`: whom
+    they ask for names; those of the host when empty. All IPv4, well-formed.
+    """
+
+    allowed: Sequence[str] = ()
+    nameservers: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -223,6 +241,7 @@ class ProviderPlace:
     run: Path
     blobs: Blobs
     installation: str
+    reach: Reach = field(default_factory=Reach)
 
 
 @dataclass(frozen=True)

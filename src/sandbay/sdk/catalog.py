@@ -1,6 +1,6 @@
 """What may be said of a release, and what the nodes say of it, whichever client asks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from sandbay.sdk.resources import Progress, Readiness
@@ -12,13 +12,15 @@ class Asked(TypedDict, total=False):
     """What may be said of a release beside where it comes from.
 
     `platforms` and `providers` narrow it down; `source_commit` tells what it was built from; `promote` names the
-    channel that points to it once a node has proved it.
+    channel that points to it once a node has proved it. `artifacts` state what is known of it under the names that
+    providers declare; what is computed from the bytes has to be the same.
     """
 
     platforms: Sequence[str]
     providers: Sequence[str]
     source_commit: str | None
     promote: str | None
+    artifacts: Mapping[str, str]
 
 
 def prepare_failed(reference: str, held: Sequence[Readiness]) -> dict[str, Any]:

@@ -265,7 +265,10 @@ class Deployment(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Node(Resource):
-    """A process that runs sandboxes on a host. `slots` may run at once, `active` do; `warm` ones take Sessions."""
+    """A process that runs sandboxes on a host.
+
+    `slots` may run at once, `active` do; `warm` ones take Sessions; `networks` are the modes that it enforces.
+    """
 
     id: str
     name: str
@@ -278,11 +281,12 @@ class Node(Resource):
     warm: bool = False
     last_seen: dt.datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    networks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Node":
         """From one item of `sandbox/nodes`."""
-        return take(cls, data, last_seen=moment)
+        return take(cls, data, last_seen=moment, networks=each(str))
 
 
 @dataclass(frozen=True, kw_only=True)

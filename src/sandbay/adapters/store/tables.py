@@ -252,6 +252,13 @@ nodes = _table(
     _integer("epoch"),
     _time("last_seen", nullable=True),
     Column("warm", Boolean, nullable=False),
+    Column(
+        "networks",
+        Plain(frozenset[Network]),
+        nullable=False,
+        server_default='["disabled"]',
+        comment="of a node that has not said hello since there is this column, what every node enforces",
+    ),
 )
 
 allocations = _table(

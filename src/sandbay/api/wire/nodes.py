@@ -5,6 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from sandbay.api.wire.base import Listing, Out
+from sandbay.domain.declaration import Network
 from sandbay.domain.node import NodeView
 
 
@@ -22,6 +23,7 @@ class NodeOut(Out):
     warm: bool = Field(description="Whether it holds everything that is required, so that it takes Sessions.")
     last_seen: datetime | None = Field(description="When it was last heard from.")
     labels: dict[str, str] = Field(description="What pools select nodes by.")
+    networks: list[Network] = Field(description="The network modes that it enforces.")
 
 
 class NodeList(Listing[NodeOut]):
@@ -43,4 +45,5 @@ def node_out(view: NodeView) -> NodeOut:
         warm=node.warm,
         last_seen=node.last_seen,
         labels=dict(node.labels),
+        networks=sorted(node.networks),
     )

@@ -9,7 +9,7 @@ from sandbay.api.wire.base import NO_NUL, Failure, In, Line, Listing, Out, Platf
 from sandbay.api.wire.deployment import platform_of
 from sandbay.api.wire.images import EvictedOut, EvictionOut, KeptOut
 from sandbay.app.holdings import Eviction, Holding
-from sandbay.app.register import FromRegistry, FromUpload, Registration
+from sandbay.app.register import FromRegistry, FromUpload, Registration, Runtime
 from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
@@ -45,11 +45,31 @@ class SourceIn(In):
         return FromUpload(self.upload or "", self.tag)
 
 
-class ReleaseIn(In):
-    """What to register."""
+class RuntimeIn(In):
+    """An identity in its flat form."""
 
-    source: SourceIn = Field(description="Where the bytes come from.")
+    source_commit: Line | None = Field(default=None, description="The commit that it was built from.")
+    image_id: Line | None = Field(default=None, description="The config's digest.")
+    image_manifest_digest: Line | None = Field(default=None, description="The manifest's digest.")
+    microsandbox_ref: Line | None = Field(default=None, description="NAME@sha256:… of a microVM's image.")
+    runtime_sha256: Line | None = Field(default=None, description="The hash of the runtime that boots it.")
+    firmware_sha256: Line | None = Field(default=None, description="The hash of the firmware that boots it.")
+
+    def runtime(self) -> Runtime:
+        """As the use case takes it."""
+        said = self.model_dump(exclude_none=True, exclude={"source_commit"})
+        return Runtime(self.source_commit, said)
+
+
+class ReleaseIn(In):
+    """What to register: a source of bytes, or artifacts that are known without them, or both to be compared."""
+
+    source: SourceIn | None = Field(default=None, description="Where the bytes come from.")
     source_commit: Line | None = Field(default=None, description="The commit that they were built from.")
+    artifacts: Annotated[dict[Line, Line], Field(max_length=32)] | None = Field(
+        default=None, description="What is known of it, under the names that providers declare."
+    )
+    runtime: RuntimeIn | None = Field(default=None, description="The same in its flat form.")
     providers: Annotated[list[Line], Field(min_length=1, max_length=32)] | None = Field(
         default=None, description="The kinds of provider that must be able to run it; all that can, when omitted."
     )
@@ -58,10 +78,23 @@ class ReleaseIn(In):
     )
     promote: Line | None = Field(default=None, description="The channel to move here once a node has proved it.")
 
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.source is None and not self.artifacts and self.runtime is None:
+            raise ValueError("give a source, artifacts or a runtime")
+        return self
+
     def registration(self) -> Registration:
         """As the use case takes it."""
-        platforms = None if self.platforms is None else [platform_of(text) for text in self.platforms]
-        return Registration(self.source.source(), self.source_commit, platforms, self.providers, self.promote)
+        return Registration(
+            None if self.source is None else self.source.source(),
+            self.source_commit,
+            None if self.platforms is None else [platform_of(text) for text in self.platforms],
+            self.providers,
+            self.promote,
+            self.artifacts or {},
+            None if self.runtime is None else self.runtime.runtime(),
+        )
 
 
 class ReleaseChange(In):

@@ -92,14 +92,22 @@ class Images:
         """
         return self._register(name, {"registry": reference}, asked)
 
-    def _register(self, name: str, source: Mapping[str, Any], asked: Asked) -> Release:
+    def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
+        """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
+
+        Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
+        """
+        return self._register(name, None, asked)
+
+    def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
         try:
             self.create(name)
         except StateError as error:
             if error.code != "name_taken":
                 raise
         body = {
-            "source": said(source),
+            "source": None if source is None else said(source),
+            "artifacts": dict(asked.get("artifacts", {})) or None,
             "platforms": list(asked.get("platforms", ())) or None,
             "providers": list(asked.get("providers", ())) or None,
             "source_commit": asked.get("source_commit"),

@@ -1,7 +1,7 @@
 """The oci provider: our layer store, overlay mounts and an OCI runtime on this host."""
 
 from sandbay.adapters.providers.oci.declaration import DECLARATION
-from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.adapters.providers.oci.provider import OciProvider, OciSettings
 from sandbay.engine.store import LayerStore
 from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
@@ -9,7 +9,7 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 def _open(place: ProviderPlace) -> OciProvider:
     layers = LayerStore(place.home / "store", place.blobs)
     layers.sweep()
-    return OciProvider(place.home, place.run, layers, place.installation)
+    return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
 
 
 PROVIDER = ProviderAdapter(DECLARATION, _open)

@@ -116,11 +116,19 @@ def _limits(host: Host) -> Finding:
     return _finding("limits", fault, "cpus, memory and pids can be limited")
 
 
+_NO_NAMES = "the host's own nameservers are its loopback's or IPv6; name others in SANDBAY_NAMESERVERS"
+
+
 def _network(host: Host) -> Finding:
     """Not fatal: without it only Sessions that ask for a network are refused."""
     fault = host.network.fault()
-    says = f"sandboxes cannot have a network: {fault}" if fault else "sandboxes can have a network (mode enabled)"
-    return Finding("network", fault is None, says, fatal=False)
+    if fault:
+        return Finding("network", ok=False, says=f"sandboxes cannot have a network: {fault}", fatal=False)
+    servers = ", ".join(host.network.nameservers())
+    names = f"ask {servers} for names" if servers else f"know no names: {_NO_NAMES}"
+    allowed = "".join(f", {each} allowed" for each in host.network.reach.allowed)
+    says = f"sandboxes can have a network (mode enabled) and {names}{allowed}"
+    return Finding("network", ok=True, says=says, fatal=False)
 
 
 def _exit_code(argv: Sequence[str]) -> int | None:

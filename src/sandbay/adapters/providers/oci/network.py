@@ -20,8 +20,11 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import structlog
+
 from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
 from sandbay.adapters.providers.oci.network_rules import (
+    FAMILIES,
     INTERFACE,
     Net,
     cni_configuration,
@@ -35,6 +38,7 @@ from sandbay.adapters.providers.oci.network_rules import (
     resolv_conf,
 )
 from sandbay.domain.declaration import Network
+from sandbay.ports.provider import Reach
 
 _PLUGIN_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _PLUGINS = ("bridge", "host-local")
@@ -54,6 +58,8 @@ bridge link set dev v0 isolated on
 exec nft -f -
 """
 
+log = structlog.get_logger()
+
 
 @dataclass
 class SandboxNetwork:
@@ -63,8 +69,11 @@ class SandboxNetwork:
     installation: str
     folder: Path
     folders: AllocationFolders
+    reach: Reach
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _detached: set[str] = field(default_factory=set)
+    _installed: str | None = None
+    """The rules as they are listed after they were put in place; None before this process has."""
 
     @property
     def name(self) -> str:
@@ -80,16 +89,20 @@ class SandboxNetwork:
             return "there are no CNI plugins: install the package containernetworking-plugins"
         if _text(_FORWARDING).strip() != "1" and not os.access(_FORWARDING, os.W_OK):
             return "packets are not forwarded and that cannot be changed: set net.ipv4.ip_forward (sysctl) to 1"
-        rules = install_rules(Net(self.name, self.installation, IPv4Network("198.18.0.0/20"), ("198.51.100.53",)))
+        rules = install_rules(self._net(IPv4Network("198.18.0.0/20")))
         try:
             _call(["unshare", "--net", "--", "/bin/sh", "-ec", _TRY, "sh", self.name], rules, _PROBE_SECONDS)
         except OSError as error:
             return f"the kernel does not make or guard a bridge here: {error.strerror}"
         return None
 
+    def nameservers(self) -> Sequence[str]:
+        """Whom sandboxes ask for names; empty where the host has none that they could."""
+        return self.reach.nameservers or nameservers(*map(_text, _RESOLVERS))
+
     def make_files(self, record: AllocationRecord, bundle: Path) -> Mapping[str, Path]:
         """Make the sandbox's `hosts` and `resolv.conf`, its root's, for no network yet; path inside → file."""
-        _fill(record, bundle, None)
+        _fill(record, bundle)
         for name in _FILES:
             (bundle / name).chmod(0o644)
             os.chown(bundle / name, record.base, record.base)
@@ -110,10 +123,40 @@ class SandboxNetwork:
             if mode is Network.DISABLED:
                 if INTERFACE in Path(f"/proc/{pid}/net/dev").read_text():
                     raise OSError(errno.EBUSY, "the sandbox's interface did not go")
-                _fill(record, bundle, None)
+                _fill(record, bundle)
                 self._detached_is(record.allocation)
             else:
                 self._attach(record, pid, bundle)
+
+    def uphold(self) -> None:
+        """Put the packet rules back where they are not as they were installed; until that succeeds, nothing passes."""
+        with self._lock:
+            if not self._conf.exists():
+                return
+            before = self._rules()
+            if before == self._installed:
+                return
+            try:
+                self._ensure()
+            except OSError:
+                self._installed = None
+                self._turn("down")
+                log.exception("sandboxes have no network until their packet rules can be put back", bridge=self.name)
+                return
+            self._turn("up")
+            if before != self._installed:
+                log.warning("the packet rules of sandboxes were gone or changed; they are back", table=self.name)
+
+    def _rules(self) -> str:
+        """Our tables as they are, empty where one is missing."""
+        try:
+            return "".join(_call(["nft", "--stateless", "list", "table", family, self.name]) for family in FAMILIES)
+        except OSError:
+            return ""
+
+    def _turn(self, state: str) -> None:
+        if _interface(self.name).exists():
+            _call(["ip", "link", "set", "dev", self.name, state])
 
     def _attach(self, record: AllocationRecord, pid: int, bundle: Path) -> None:
         self._detached.discard(record.allocation)
@@ -121,7 +164,7 @@ class SandboxNetwork:
         (port,) = [each["name"] for each in result["interfaces"] if _is_port(each, self.name)]
         # Once more than the rules say it, because rules can be flushed: the bridge itself keeps its ports apart.
         _call(["bridge", "link", "set", "dev", port, "isolated", "on"])
-        _fill(record, bundle, str(result["ips"][0]["address"]).partition("/")[0])
+        _fill(record, bundle, str(result["ips"][0]["address"]).partition("/")[0], self.nameservers())
         aliases = {self.name: label(self.installation), port: label(self.installation, record.allocation)}
         _call(["ip", "-batch", "-"], "".join(f"link set dev {dev} alias {text}\n" for dev, text in aliases.items()))
 
@@ -176,19 +219,22 @@ class SandboxNetwork:
             self._configure()
         configuration = self._conf.read_text()
         subnet = IPv4Network(json.loads(configuration)["ipam"]["ranges"][0][0]["subnet"])
-        _call(["nft", "-f", "-"], install_rules(Net(self.name, self.installation, subnet, _servers())))
+        _call(["nft", "-f", "-"], install_rules(self._net(subnet)))
+        self._installed = self._rules()
         return configuration
+
+    def _net(self, subnet: IPv4Network) -> Net:
+        return Net(self.name, self.installation, subnet, self.nameservers(), self.reach.allowed)
 
     def _configure(self) -> None:
         """Choose a subnet and write it down, whole or not at all."""
-        servers = _servers()
-        subnet = free_subnet(self.owner, [*_routed(), *servers])
+        taken = [*_routed(), *self.nameservers(), *self.reach.allowed]
+        subnet = free_subnet(self.owner, taken)
         if subnet is None:
             raise OSError(errno.EADDRNOTAVAIL, "every subnet for sandboxes is already routed on this host")
-        net = Net(self.name, self.installation, subnet, servers)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         new = self.folder / "cni.json.new"
-        new.write_text(json.dumps(cni_configuration(net, str(self.folder / "leases"), _mtu())))
+        new.write_text(json.dumps(cni_configuration(self.name, subnet, str(self.folder / "leases"), _mtu())))
         new.rename(self._conf)
 
     def _remove(self) -> None:
@@ -210,10 +256,10 @@ class SandboxNetwork:
             time.sleep(_STEP_SECONDS)
 
 
-def _fill(record: AllocationRecord, bundle: Path, address: str | None) -> None:
+def _fill(record: AllocationRecord, bundle: Path, address: str | None = None, servers: Sequence[str] = ()) -> None:
     """Write the files, in place: they may already be mounted in the sandbox."""
     (bundle / _HOSTS).write_text(hosts_file(record.hostname, address))
-    (bundle / _RESOLV_CONF).write_text(resolv_conf(_servers() if address else ()))
+    (bundle / _RESOLV_CONF).write_text(resolv_conf(servers))
 
 
 def _is_port(interface: Mapping[str, str], bridge: str) -> bool:
@@ -251,10 +297,6 @@ def _cni(command: str, allocation: str, namespace: str, configuration: str) -> s
         "PATH": os.environ.get("PATH", os.defpath),
     }
     return _call([str(plugins / "bridge")], configuration, env=env)
-
-
-def _servers() -> tuple[str, ...]:
-    return nameservers(*map(_text, _RESOLVERS))
 
 
 def _routes() -> list[dict[str, str]]:

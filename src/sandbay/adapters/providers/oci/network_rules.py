@@ -47,6 +47,7 @@ class Net:
     installation: str
     subnet: IPv4Network
     nameservers: Sequence[str]
+    allowed: Sequence[str] = ()
 
 
 def net_name(owner: str) -> str:
@@ -94,16 +95,16 @@ def _can_be_asked(text: str) -> bool:
     return not (address.is_loopback or address.is_unspecified or address.is_multicast)
 
 
-def cni_configuration(net: Net, leases: str, mtu: int) -> dict[str, object]:
+def cni_configuration(name: str, subnet: IPv4Network, leases: str, mtu: int) -> dict[str, object]:
     """For CNI's bridge plugin. Masquerading is in our own table, so the plugin makes no rules."""
     return {
         "cniVersion": "0.4.0",
-        "name": net.name,
+        "name": name,
         "type": "bridge",
-        "bridge": net.name,
+        "bridge": name,
         "isDefaultGateway": True,
         "mtu": mtu,
-        "ipam": {"type": "host-local", "dataDir": leases, "ranges": [[{"subnet": str(net.subnet)}]]},
+        "ipam": {"type": "host-local", "dataDir": leases, "ranges": [[{"subnet": str(subnet)}]]},
     }
 
 
@@ -125,8 +126,10 @@ def install_rules(net: Net) -> str:
         + f"""table inet {net.name} {{
     comment "{label(net.installation)}"
     set denied {{ type ipv4_addr; flags interval; elements = {{ {", ".join(DENIED)} }} }}
+    set allowed {{ type ipv4_addr; flags interval; auto-merge; {_elements(net.allowed)} }}
     set nameservers {{ type ipv4_addr; {_elements(net.nameservers)} }}
-    chain names {{
+    chain allowed {{
+        ip saddr {net.subnet} ip daddr @allowed accept
         ip saddr {net.subnet} ip daddr @nameservers meta l4proto {{ tcp, udp }} th dport 53 accept
     }}
 {_judgement(net)}
@@ -153,13 +156,13 @@ def _judgement(net: Net) -> str:
         meta nfproto != ipv4 drop
         ip saddr != {net.subnet} drop
         oifname "{net.name}" {refuse}
-        jump names
+        jump allowed
         ip daddr @denied {refuse}
     }}
     chain input {{
         type filter hook input priority -10; policy accept;
         iifname != "{net.name}" accept
-        jump names
+        jump allowed
         meta nfproto ipv4 {refuse}
         drop
     }}

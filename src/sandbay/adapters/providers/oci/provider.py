@@ -35,7 +35,7 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, Reach
 
 INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
@@ -56,6 +56,7 @@ class OciSettings:
     block: Block = field(default_factory=Block)
     file_limits: FileLimits = field(default_factory=FileLimits)
     grace: float = 2.0
+    reach: Reach = field(default_factory=Reach)
 
 
 class OciProvider:
@@ -83,7 +84,9 @@ class OciProvider:
         swap_file = groups_of_host.swap_file(self._cgroups)
         swap = swap_file is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
-        self._network = network = SandboxNetwork(self._owner, installation, run / "network", self._folders)
+        self._network = network = SandboxNetwork(
+            self._owner, installation, run / "network", self._folders, settings.reach
+        )
         self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
         parent = groups_of_host.parent_path(installation)
         self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
@@ -111,6 +114,11 @@ class OciProvider:
         if self._folders.owned:
             self._freer.tidy()
         self._folders.close()
+
+    def uphold(self) -> None:
+        """See to the rules of the sandboxes' network."""
+        if self._folders.owned:
+            self._network.uphold()
 
     def check(self) -> Sequence[Finding]:
         """One finding per thing that sandboxes need here."""
