@@ -81,6 +81,7 @@ NEEDS = {
     "sessions exec": "ses_1 -- true",
     "sessions get": "ses_1",
     "sessions rm": "ses_1",
+    "sessions shell": "ses_1",
     **{f"images {verb}": "web" for verb in ["deprecate", "evict", "inspect", "preload", "reactivate", "retire"]},
     "images promote": "web:1",
     "images publish": ".",

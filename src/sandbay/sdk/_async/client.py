@@ -1,13 +1,15 @@
 """An installation as one project sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
+from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
+from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
 from sandbay.sdk.transport import segment
 
@@ -55,6 +57,13 @@ class AsyncSessions:
     async def get(self, session: str) -> Session:
         """One Session. Raises `UnknownReferenceError` (not_found)."""
         return Session.of(await self._transport.send(AsyncCall("GET", f"/v1/sessions/{segment(session)}")))
+
+    def events(self, session: str) -> AsyncIterator[Event]:
+        """Its events up to its end: `state`, each state that it came to, and why; `progress` of what it waits for.
+
+        Raises `UnknownReferenceError` (not_found).
+        """
+        return follow(self._transport, f"/v1/sessions/{segment(session)}/events")
 
     async def delete(self, session: str, *, wait: int = 0) -> Session:
         """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""

@@ -37,7 +37,7 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress, Reach
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, Reach
 
 INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
@@ -225,11 +225,12 @@ class OciProvider:
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """Run a command to its end, in the calling thread."""
         record = self._record(allocation)
         config = self._image(record).config
-        call = Call(emit, stdin, command.timeout, cancel)
+        call = Call(emit, stdin, command.timeout, cancel, command.terminal, on_start)
         with self._root(allocation) as root:
             inside = Inside(self._execs, self._places(allocation).sandbox, root, config, record.env)
             try:
