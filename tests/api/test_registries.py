@@ -64,6 +64,7 @@ def _well_behaved(world: World) -> None:
 def test_a_tag_is_registered_as_the_digest_that_it_means_now(world: World) -> None:
     release = answered(world.register(), 201)
     assert release["variants"][0]["digest"] == world.image.manifest_digest
+    assert release["variants"][0]["source"] == f"{world.registry.host}/fx@{world.image.manifest_digest}"
     entries = answered(world.served.admin.get(f"{CORE}/audit", params={"subject": release["id"]}))["items"]
     facts = next(entry["details"] for entry in entries if entry["action"] == "release.register")
     assert facts["source"] == f"{world.registry.host}/fx@{world.image.manifest_digest}"

@@ -83,6 +83,9 @@ NEEDS = {
     "sessions rm": "ses_1",
     **{f"images {verb}": "web" for verb in ["deprecate", "evict", "inspect", "preload", "reactivate", "retire"]},
     "images promote": "web:1",
+    "images publish": ".",
+    "publishes cancel": "pub_1",
+    "publishes log": "pub_1",
 }
 HERE = {"up", "core", "down", "doctor", "login"}
 """What needs no installation."""

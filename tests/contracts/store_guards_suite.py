@@ -15,9 +15,20 @@ from sqlalchemy import JSON, Boolean, Column, DateTime, Integer, Table, create_e
 from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import frozen_columns
 from sandbay.domain.allocation import AllocationState
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, PublishId, UploadId
+from sandbay.domain.publish import Publish, PublishOrder
 from sandbay.domain.registry import RegistrySecret
-from sandbay.ports.changes import AddAudit, AddKey, AddUpload, AddWish, AdmitSession, MoveAllocation, PutRegistrySecret
+from sandbay.ports.changes import (
+    AddAudit,
+    AddKey,
+    AddPublish,
+    AddTemplate,
+    AddUpload,
+    AddWish,
+    AdmitSession,
+    MoveAllocation,
+    PutRegistrySecret,
+)
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
     FAULT,
@@ -26,10 +37,12 @@ from tests.contracts.store_things import (
     content,
     entry,
     frozen,
+    frozen_template,
     install,
     key,
     reserved,
     session,
+    template,
     upload,
 )
 
@@ -40,6 +53,7 @@ APPEND_ONLY = [
         "channel_history",
         "deployments",
         "frozen_releases",
+        "frozen_templates",
         "idempotency_keys",
         "audit",
         "session_events",
@@ -52,11 +66,12 @@ FROZEN = {
     "keys": {"id", "kind", "principal", "hash", "created_at", "project"},
     "sessions": {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network"),
     },
+    "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
-FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets"}
+FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"}
 """Written by hand, so that a declaration that goes missing is missed."""
 
 GUARDED = [table for table in METADATA.sorted_tables if table.name not in FREE]
@@ -103,9 +118,14 @@ class Raw(Protocol):
 def fill(store: Store) -> None:
     """A row, and more, in every table."""
     install(store)
-    store.apply(AdmitSession(session(), frozen(), "idem", "sha256:body"), reserved(), AddWish(content("w"), NODE, NOW))
+    kept = frozen_template()
+    one = session(template=kept.template, template_digest=kept.document_digest, setup_network=kept.setup_network)
+    admitted = AdmitSession(one, frozen(), "idem", "sha256:body", kept)
+    store.apply(admitted, reserved(), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10))
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
+    order = PublishOrder(UploadId("upl_u"), "web")
+    store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
 
 

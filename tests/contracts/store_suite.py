@@ -9,9 +9,10 @@ from tests.contracts.store_publishes_suite import PublishesSuite
 from tests.contracts.store_races_suite import RacesSuite
 from tests.contracts.store_records_suite import RecordsSuite
 from tests.contracts.store_sessions_suite import SessionsSuite
+from tests.contracts.store_templates_suite import TemplatesSuite
 
 
-class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, PublishesSuite, SessionsSuite, RacesSuite):
+class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, PublishesSuite, SessionsSuite, TemplatesSuite, RacesSuite):
     """All of it."""
 
     def test_every_query_and_every_change_of_the_port_is_known(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sandbay.domain.allocation import Allocation
 from sandbay.domain.catalog import Image
+from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Deployment, Pool, SandboxSize
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import (
@@ -20,9 +21,12 @@ from sandbay.domain.ids import (
     ProjectId,
     ReleaseId,
     SessionId,
+    TemplateId,
     UploadId,
 )
+from sandbay.domain.inline import Encoding, InlineFile
 from sandbay.domain.node import Node
+from sandbay.domain.package import Packages
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Key, KeyKind, Project
 from sandbay.domain.readiness import Readiness, ReadinessState
@@ -41,8 +45,10 @@ from sandbay.domain.release import (
     Variant,
 )
 from sandbay.domain.session import Session, SessionState
+from sandbay.domain.skill import Plugin, Skill
+from sandbay.domain.template import FrozenTemplate, Preparation, SetupCommand, Template
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Step
-from sandbay.flow.freeze import freeze
+from sandbay.flow.freeze import freeze, freeze_template
 from sandbay.ports.changes import (
     AddAudit,
     AddImage,
@@ -74,6 +80,7 @@ from sandbay.ports.store import (
     SessionEvents,
     Sessions,
     Store,
+    Templates,
     TheDeployment,
     VariantsOf,
 )
@@ -186,6 +193,34 @@ def reserved(
     return Reserve(allocation, it.content_key, slots, NOW)
 
 
+def preparation(**changes: Any) -> Preparation:
+    """Something in every member, NUL and other letters included."""
+    text = InlineFile("a/b.txt", "ü\0", 3)
+    binary = InlineFile("run", "AP8=", 2, Encoding.BASE64, executable=True)
+    made = Preparation(
+        runtime_image_id="web:1",
+        platform="linux/amd64",
+        env={"A": "välue"},
+        files=(text, binary),
+        packages=Packages(npm=("left@1",), python=("right>=2",)),
+        skills=(Skill("cook", "cooks", ("node>=20",), (InlineFile("SKILL.md", "---", 3),)),),
+        plugins=(Plugin("plug", (InlineFile("plugin.json", "{}", 2),)),),
+        setup_commands=(SetupCommand(("true",)), SetupCommand(None, "echo ü")),
+        network=Network.ENABLED,
+        requires=("git",),
+    )
+    return replace(made, **changes)
+
+
+def template(name: str = "work", revision: int = 1, **changes: Any) -> Template:
+    id_ = TemplateId(f"tmp_{name}")
+    return replace(Template(id_, PROJECT, name, NOW, NOW, preparation(), revision), **changes)
+
+
+def frozen_template(it: Template | None = None) -> FrozenTemplate:
+    return freeze_template(it or template(), Preparation(env={"B": "2"}))
+
+
 def key(name: str = "k", project: ProjectId | None = PROJECT) -> Key:
     kind = KeyKind.PROJECT if project else KeyKind.ADMINISTRATOR
     return Key(KeyId(f"key_{name}"), kind, name, f"who-{name}", digest(name), NOW, project)
@@ -220,11 +255,12 @@ def everything(store: Store) -> Sequence[object]:
     keys = [store.read(Keys(p)) for p in (None, *(it.id for it in store.read(Projects())))]
     events = [store.read(SessionEvents(it.session.id)) for it in store.read(Sessions(page=ALL))]
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
+    made = [store.read(Templates(it.id, ALL)) for it in store.read(Projects())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
         *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
     )
-    return [*keys, *events, *opened, *(store.read(query) for query in queries)]
+    return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
 
 
 def refuses(store: Store, change: Change, kind: ConflictKind, current: object = None) -> None:

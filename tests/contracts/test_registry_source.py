@@ -465,6 +465,33 @@ def test_many_at_once(serve: Serve) -> None:
     assert len(set(outcomes)) == 1
 
 
+def test_what_many_want_is_fetched_once(serve: Serve, tmp_path: Path) -> None:
+    """Two images that share a layer, each registered by several at once: the registry counts."""
+    shared = file("shared", bytes(range(256)) * 4000)
+    layouts = {name: Layout(tmp_path / "layouts" / name) for name in ("one", "two")}
+    images = {
+        name: layout.image([[shared], [file("which", name.encode())]], platform="linux/amd64", ref="1")
+        for name, layout in layouts.items()
+    }
+    registry, puller = serve(root=tmp_path / "layouts")
+    begin = threading.Barrier(6)
+    found: list[str | None] = []
+
+    def pull(name: str) -> None:
+        begin.wait()
+        found.append(puller.pull(f"{registry.host}/{name}:1")[0].digest)
+
+    threads = [threading.Thread(target=pull, args=(name,)) for name in ("one", "two") * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, found)) == sorted([image.manifest_digest for image in images.values()] * 3)
+    (variant,) = puller.pull(f"{registry.host}/one:1")
+    for layer in variant.layers:
+        assert len(registry.asked(layer.digest)) == 1
+
+
 # A real one
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sandbay.domain.ids import PREFIXES, ImageId, ReleaseId, kind_of
+from sandbay.domain.ids import PREFIXES, ReleaseId, kind_of
 from sandbay.domain.reference import (
     ByChannel,
     ByDigest,
@@ -20,7 +20,6 @@ from sandbay.domain.reference import (
     OfDefault,
     OfImage,
     OfRelease,
-    as_image_id,
     is_channel_name,
     is_image_name,
     parse_image,
@@ -170,7 +169,6 @@ def test_well_formed_references_are_read(text: str) -> None:
 def test_every_name_is_a_name_and_never_an_id(name: str) -> None:
     assert is_image_name(name)
     assert kind_of(name) is None
-    assert as_image_id(name) is None
     assert parse_image(name) == OfImage(name, ByChannel("stable", said=False))
 
 
@@ -189,8 +187,6 @@ def test_ids_carry_their_kind(kind: str, prefix: str) -> None:
 
 def test_kinds_have_prefixes_of_their_own() -> None:
     assert len(set(PREFIXES.values())) == len(PREFIXES)
-    assert as_image_id(IMAGE) == ImageId(IMAGE)
-    assert as_image_id(RELEASE) is None
 
 
 @pytest.mark.parametrize(

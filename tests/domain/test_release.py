@@ -53,6 +53,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "manifest_size": {"manifest_size": 5},
     "config_size": {"config_size": 5},
     "index_digest": {"index_digest": TWO},
+    "source": {"source": "reg.example/x@" + TWO},
     "known": {"artifacts": {n: replace(a, known=Known.STATED) for n, a in _variant().artifacts.items()}},
     "order": {"artifacts": dict(reversed(list(_variant().artifacts.items())))},
 }

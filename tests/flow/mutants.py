@@ -20,7 +20,7 @@ WANT, PREPARE, RUN = "flow/want.py", "flow/prepare.py", "flow/run.py"
 READINESS, RELEASE = "domain/readiness.py", "domain/release.py"
 REQUIREMENT = "domain/requirement.py"
 
-_FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment)\n"
+_FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)\n"
 _CHECKS = "= (_not_retired, _supported, _active)"
 
 _OF_RESOLVE = [
@@ -56,6 +56,7 @@ _OF_RESOLVE = [
         "key=lambda s: list(Level).index(s.level)",
     ),
     ("a retired image takes Sessions", "is ImageState.RETIRED:", "is ImageState.DEPRECATED:"),
+    ("support is never looked at where it may wait", "and not deployment.pools", "or not deployment.pools"),
     ("any provider will do", "== variant.platform and p.provider in", "== variant.platform or p.provider in"),
     (
         "a paused pool supports nothing",
@@ -95,7 +96,7 @@ _OF_RESOLVE = [
     ("what was overruled looks silent", "Outcome.SILENT if silent else Outcome.OVERRULED", "Outcome.SILENT"),
     ("a refusal leaves no reason in the trail", "Outcome.REFUSED, checked.reason)", "Outcome.REFUSED, None)"),
     ("the strongest level signs, said or not", "DecidedBy(chosen.level,", "DecidedBy(ordered[0].level,"),
-    ("nobody is warned", "if deprecated else ()", "if deprecated and not chosen else ()"),
+    ("nobody is warned", "for holds, what in said if holds)", "for holds, what in said if holds and not chosen)"),
     ("nothing that is required counts", "    if not missing:\n", "    if not missing or not chosen.subject:\n"),
     (
         "tools of another variant count",
@@ -116,6 +117,11 @@ _OF_FREEZE = [
     ("artifacts are shared, not copied", "dict(variant.artifacts)", "variant.artifacts"),
     ("the reference is replaced by the name", "reference=reference", "reference=image.name"),
     ("the trail is dropped", "trail=trail", "trail=()"),
+    ("a Template's variable wins over the request's", "{**said.env, **asked.env}", "{**asked.env, **said.env}"),
+    ("a Template's file wins over the request's", "(*said.files, *asked.files)", "(*asked.files, *said.files)"),
+    ("a Template's network wins over the request's", "asked.network or said.network", "said.network or asked.network"),
+    ("packages open the network for good", "        network=network,", "        network=Network.ENABLED,"),
+    ("packages are installed without a network", "Network.ENABLED if said.packages else network", "network"),
     ("tools are shared, not copied", "tools=dict(tools)", "tools=tools"),
     ("tools are not frozen", "tools=dict(tools)", "tools={}"),
 ]
@@ -203,8 +209,19 @@ _OF_PREPARE = [
 _OF_RUN = [
     (
         "unknown is absent",
-        "Move.LOOK_AGAIN if seen is Presence.UNKNOWN else _MOVES[said, seen]",
-        "_MOVES[said, Presence.ABSENT if seen is Presence.UNKNOWN else seen]",
+        "        return Move.LOOK_AGAIN\n",
+        "        seen = Presence.ABSENT\n",
+    ),
+    ("a setup that was cut short goes on", "if not prepared and", "if prepared and"),
+    (
+        "a setup that is done is done again",
+        "return _MOVES[said, seen]",
+        "return _MOVES[said, seen] if prepared else Move.START_OVER",
+    ),
+    (
+        "a running Session is started over",
+        "frozenset({AllocationState.RESERVED,",
+        "frozenset({AllocationState.RUNNING, AllocationState.RESERVED,",
     ),
     (
         "a lost workspace is replaced by an empty one",

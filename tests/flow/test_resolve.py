@@ -303,6 +303,8 @@ def test_a_refusal_points_at_the_request_or_at_whose_word_it_was(level: Level) -
     assert isinstance(outcome, Rejected)
     param = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}.get(level)
     standing = {} if level is Level.SESSION else {"level": level.value, "subject": "someone"}
+    if level is Level.TEMPLATE:
+        standing["field"] = "runtime_image_id"
     assert outcome.refusal.param == param
     assert outcome.refusal.details == {"reference": "wep", **standing}
 

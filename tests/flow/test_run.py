@@ -21,15 +21,24 @@ SAID = [*AllocationState, None]
 CELLS = list(product(SAID, Presence))
 
 
+UNPREPARED = {**TABLE, **dict.fromkeys(("reserved", "starting"), "create start_over start_over look_again")}
+"""The same while it is not known that the initialisation is done: what Core has running was done."""
+
+
 def test_the_table_has_every_cell() -> None:
     assert set(COLUMNS) == set(Presence)
-    assert set(TABLE) == {*AllocationState, "nothing"}
-    assert set(" ".join(TABLE.values()).split()) == set(Move)
+    assert set(TABLE) == set(UNPREPARED) == {*AllocationState, "nothing"}
+    assert set(" ".join([*TABLE.values(), *UNPREPARED.values()]).split()) == set(Move)
 
 
 @pytest.mark.parametrize("said, seen", CELLS)
 def test_every_cell(said: AllocationState | None, seen: Presence) -> None:
     assert run(said, seen) == TABLE[said or "nothing"].split()[COLUMNS.index(seen)]
+
+
+@pytest.mark.parametrize("said, seen", CELLS)
+def test_every_cell_while_the_setup_may_be_half_done(said: AllocationState | None, seen: Presence) -> None:
+    assert run(said, seen, prepared=False) == UNPREPARED[said or "nothing"].split()[COLUMNS.index(seen)]
 
 
 @pytest.mark.parametrize("said", SAID)

@@ -179,7 +179,7 @@ def test_a_host_without_a_runtime_is_told(images: Images, runtime: str) -> None:
     bad = {finding.name: finding for finding in installation.provider.check() if not finding.ok}
     assert set(bad) == {"runtime", "seccomp"}
     assert bad["runtime"].reason is Reason.HOST_UNFIT
-    assert "install" in bad["runtime"].says
+    assert "install" in bad["runtime"].do
     with refused(Reason.START_FAILED):
         installation.provider.create(order_for(images.plain()))
     installation.end()

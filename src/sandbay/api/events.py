@@ -27,7 +27,7 @@ router = APIRouter(route_class=StrictRoute, tags=["events"])
 
 _OF_SESSION = (
     "Event `state`, with an id: `{number, status, at, waiting_for, reason}`, each state that the Session came to, from"
-    " its admission to its end. Event `progress`: `{bytes_done, bytes_total, phase}` of the image that it waits for."
+    " its admission to its end. Event `progress`: as `progress` of the Session, how far the image or its setup is."
 )
 _OF_ALL = "Events `session`, `node`, `image`, each as its resource; `gone` with `{event, id}`."
 

@@ -30,6 +30,7 @@ from sandbay.api import (
     releases,
     sessions,
     strict,
+    templates,
     uploads,
 )
 from sandbay.api.calls import threads
@@ -42,7 +43,7 @@ VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
     *(channels.router, registry_secrets.router, publishes.router),
-    *(readiness.router, events.router),
+    *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, exec_socket.router, files.router),

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from sandbay.api.calls import Name, TheActor, TheCore, ThePage, project_of, waiting
 from sandbay.api.documented import SELECTING, also, refusing
-from sandbay.api.strict import StrictRoute
+from sandbay.api.strict import RoomyRoute, StrictRoute
 from sandbay.api.wire.base import page_of_more
 from sandbay.api.wire.sessions import (
     AdminSessionOut,
@@ -26,7 +26,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.records import SessionRecord
 
-router = APIRouter(prefix="/v1/sessions", route_class=StrictRoute, tags=["sessions"])
+router = APIRouter(prefix="/v1/sessions", route_class=RoomyRoute, tags=["sessions"])
 admin_router = APIRouter(prefix="/core/v1/sandbox/sessions", route_class=StrictRoute, tags=["sessions"])
 
 LONGEST_POLL = 30
@@ -60,7 +60,7 @@ def admin_session(core: Core, record: SessionRecord) -> AdminSessionOut:
     "",
     status_code=201,
     responses=also(200, SessionOut, "The Session that this `Idempotency-Key` made.")
-    | refusing(*SELECTING, *_UNPLACED, Reason.REQUIREMENTS_UNMET, Reason.IDEMPOTENCY_CONFLICT),
+    | refusing(*SELECTING, *_UNPLACED, Reason.REQUIREMENTS_UNMET, Reason.TEMPLATE_UNKNOWN, Reason.IDEMPOTENCY_CONFLICT),
 )
 async def post_session(
     request: Request,
@@ -72,12 +72,13 @@ async def post_session(
 ) -> SessionOut:
     """Admit a Session on exactly one image, or refuse by name and leave nothing.
 
-    The answer comes when it is running, failed or waiting; one that failed to start is answered as it is.
+    The answer comes when it is running, failed, waiting, or begins to be prepared from its Template: `progress` tells
+    how far that is. One that failed to start is answered as it is.
     """
 
     def admit(gone: threading.Event) -> tuple[SessionOut, bool]:
         admitted = admit_session(core, actor, body.asked(), idempotency_key)
-        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait, gone)
+        record = wait_while(core, admitted.record, _STARTING, core.settings.start_wait, gone, setup=False)
         return _shown(core, record), admitted.created
 
     session, created = await waiting(request, admit)

@@ -11,20 +11,23 @@ from datetime import timedelta
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import enforcing, reserved, send_start, unplaced, waiting_for, wish_for
-from sandbay.app.select import Selection, select
-from sandbay.domain.canonical import canonical, sha256
+from sandbay.app.select import Wish, select
+from sandbay.app.templates import find_template, overtaxed
+from sandbay.domain.canonical import canonical, plain, sha256
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import NOTHING_ASKED, Deployment, SandboxSize
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
+from sandbay.domain.inline import InlineFile, clash
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
-from sandbay.domain.requirement import Required, Requirement
+from sandbay.domain.requirement import Requirement
 from sandbay.domain.session import Session, SessionState
-from sandbay.flow.freeze import freeze
+from sandbay.domain.template import FrozenTemplate, Preparation, Template
+from sandbay.flow.enforce import Enforcing
+from sandbay.flow.freeze import freeze_template
 from sandbay.flow.place import place
-from sandbay.flow.resolve import Rejected
 from sandbay.ports.changes import AdmitSession, Change, Conflict, ConflictKind, Reserve
 from sandbay.ports.records import SessionRecord
 from sandbay.ports.store import CreatedWith, SessionOf
@@ -44,8 +47,10 @@ class Asked:
     env: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     resources: SandboxSize = NOTHING_ASKED
-    network: Network = Network.DISABLED
+    network: Network | None = None
     wait_seconds: int = 0
+    template: str | None = None
+    files: tuple[InlineFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,36 +108,53 @@ def _replay(core: Core, project: ProjectId, key: str | None, body_hash: str) -> 
     return core.store.read(SessionOf(created.session, project))
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What the Session will keep, and the deployment that this was decided under."""
+
+    frozen: FrozenRelease
+    kept: FrozenTemplate
+    deployment: Deployment
+
+
+def _wanted(core: Core, project: ProjectId, asked: Asked) -> _Wanted:
+    template = find_template(core, project, asked.template, "template") if asked.template is not None else None
+    selection = select(core, project, Wish(asked.runtime_image_id, asked.platform, template, asked.requires))
+    return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment)
+
+
 def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
     project = _project(actor)
-    required = [Required(it) for it in asked.requires]
-    selection = select(core, project, asked.runtime_image_id, asked.platform, required)
-    frozen = _frozen(selection)
+    wanted = _wanted(core, project, asked)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
-    able = enforcing(core, selection.deployment, frozen, asked.network)
-    outcome = place(frozen, asked.resources, able.pools, able.fleet, session_id)
+    able = _able(core, wanted, asked)
+    outcome = place(wanted.frozen, asked.resources, able.pools, able.fleet, session_id)
     if isinstance(outcome, Unplaced) and not (asked.wait_seconds and outcome.reason in _CAN_WAIT):
-        core.store.apply(*wish_for(core, frozen, outcome))
+        core.store.apply(*wish_for(core, wanted.frozen, outcome))
         core.changed.set()
         _count(core, outcome)
         raise unplaced(outcome)
+    kept = wanted.kept if wanted.kept.prepares else None
     session = Session(
         id=session_id,
         project=project,
         frozen=FrozenId(core.ids.new("frozen")),
-        frozen_digest=frozen.document_digest,
+        frozen_digest=wanted.frozen.document_digest,
         state=SessionState.STARTING if isinstance(outcome, Placed) else SessionState.WAITING,
         created_at=now,
         principal=actor.principal,
-        network=asked.network,
+        network=wanted.kept.network,
         resources=asked.resources,
-        env=dict(asked.env),
+        env=dict(wanted.kept.env),
         metadata=dict(asked.metadata),
         waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
         wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
+        template=kept.template if kept else None,
+        template_digest=kept.document_digest if kept else None,
+        setup_network=kept.setup_network if kept else None,
     )
-    record = _apply(core, actor, session, frozen, outcome, selection.deployment, (key, body_hash))
+    record = _apply(core, actor, AdmitSession(session, wanted.frozen, key, body_hash, kept), outcome, wanted.deployment)
     _count(core, outcome)
     return record
 
@@ -143,33 +165,35 @@ def _count(core: Core, outcome: Placed | Unplaced) -> None:
         core.metrics.looked_for_image(ready=isinstance(outcome, Placed))
 
 
-def _frozen(selection: Selection) -> FrozenRelease:
-    outcome = selection.outcome
-    if isinstance(outcome, Rejected):
-        raise RefusedError.of(outcome.refusal)
-    return freeze(
-        outcome.entry.image,
-        outcome.release,
-        outcome.variant,
-        reference=outcome.reference,
-        decided_by=outcome.decided_by,
-        trail=outcome.trail,
-        generation=selection.deployment.generation,
-        tools=outcome.tools,
-    )
+def _kept(template: Template | None, asked: Asked) -> FrozenTemplate:
+    """What the Session is prepared with. What the request adds may be in the way of what the Template has."""
+    kept = freeze_template(template, Preparation(env=asked.env, files=asked.files, network=asked.network))
+    fault = clash(kept.files)
+    if fault is not None:
+        raise RefusedError(Reason.INVALID_BODY, f"with the files of the Template: {fault.why}", param="files")
+    return kept
+
+
+def _able(core: Core, wanted: _Wanted, asked: Asked) -> Enforcing:
+    """The pools and nodes that enforce both networks."""
+    kept = wanted.kept
+    try:
+        return enforcing(core, wanted.deployment, wanted.frozen, kept.network, kept.setup_network)
+    except RefusedError as error:
+        raise RefusedError.of(overtaxed(error.refusal, kept, own_network=asked.network is not None)) from error
 
 
 def _apply(
-    core: Core,
-    actor: Actor,
-    session: Session,
-    frozen: FrozenRelease,
-    outcome: Placed | Unplaced,
-    deployment: Deployment,
-    idempotency: tuple[str | None, str],
+    core: Core, actor: Actor, admission: AdmitSession, outcome: Placed | Unplaced, deployment: Deployment
 ) -> SessionRecord:
-    facts = {"release": f"{frozen.image_name}:{frozen.number}", "digest": frozen.digest, "by": frozen.decided_by.level}
-    changes: list[Change] = [AdmitSession(session, frozen, *idempotency)]
+    session, frozen = admission.session, admission.frozen
+    facts = {
+        "release": f"{frozen.image_name}:{frozen.number}",
+        "digest": frozen.digest,
+        "by": frozen.decided_by.level,
+        "template": session.template and plain(session.template),
+    }
+    changes: list[Change] = [admission]
     allocation = None
     if isinstance(outcome, Placed):
         allocation = reserved(core, session, outcome, deployment)

@@ -8,10 +8,11 @@ from datetime import timedelta
 
 from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
-from sandbay.domain.ids import NodeId, ProjectId
+from sandbay.domain.ids import NodeId, ProjectId, SessionId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey
+from sandbay.domain.setup import SETUP_SECONDS, SetupProgress
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.builder import Builder, BuildLogs
 from sandbay.ports.clock import Clock
@@ -43,6 +44,10 @@ class Settings:
 
     images: int = 1_000
     releases_per_image: int = 50
+    templates: int = 1_000
+    """Templates of one project."""
+    setup_seconds: float = SETUP_SECONDS
+    """How long all steps of a Session's initialisation may take together."""
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
     builds: int = 2
@@ -120,3 +125,5 @@ class Core:
     metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""
+    setups: dict[SessionId, SetupProgress] = field(default_factory=dict)
+    """How far Sessions are initialised, as last reported."""

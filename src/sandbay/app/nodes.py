@@ -21,6 +21,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import STABLE
 from sandbay.domain.release import REJECTING, ContentKey, Fault, ReleaseState
 from sandbay.domain.session import SessionState
+from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import (
     Change,
     Conflict,
@@ -37,7 +38,7 @@ from sandbay.ports.changes import (
 )
 from sandbay.ports.node_link import AllocationReport, Assigned, Hello, NodeCommands, Welcome
 from sandbay.ports.records import KnownVariant, ReadinessRow, SessionRecord
-from sandbay.ports.store import CatalogOf, Nodes, OpenAllocations, ReadinessRows, VariantsOf
+from sandbay.ports.store import CatalogOf, FrozenTemplateOf, Nodes, OpenAllocations, ReadinessRows, VariantsOf
 
 _STATES_OF_BYTES = frozenset({ReadinessState.PULLING, ReadinessState.QUEUED})
 _TRIES = 5
@@ -74,7 +75,7 @@ class NodeReports:
         ]
         core.store.apply(PutNode(node), *cells, audit.done(core, SYSTEM, "node.hello", node.id))
         core.changed.set()
-        assigned = [_assigned(record) for record in core.store.read(OpenAllocations(node.id))]
+        assigned = [_assigned(core, record) for record in core.store.read(OpenAllocations(node.id))]
         return Welcome(node.epoch, wanted_for(core, node.id), assigned)
 
     def heartbeat(self, node: NodeId, epoch: int, *, warm: bool) -> bool:
@@ -118,6 +119,9 @@ class NodeReports:
         record = self._record(node, report.allocation)
         if current is None or current.epoch != epoch or record is None:
             return False
+        if report.state is AllocationState.STARTING:
+            return self._preparing(record, report)
+        core.setups.pop(record.session.id, None)
         if report.state is AllocationState.RUNNING:
             changes = _running(core, record, report)
         else:
@@ -126,6 +130,25 @@ class NodeReports:
         if accepted and any(isinstance(it, MoveSession) and it.to is SessionState.RUNNING for it in changes):
             core.metrics.started(record.session.created_at, core.clock.now())
         return accepted
+
+    def _preparing(self, record: SessionRecord, report: AllocationReport) -> bool:
+        """That it began is a row; how far it is costs nothing to lose."""
+        core, allocation = self._core, record.allocation
+        if allocation is None or allocation.state not in _BEFORE_RUNNING:
+            return False
+        if report.setup is not None:
+            core.setups[record.session.id] = report.setup
+        core.changed.set()
+        if allocation.state is not AllocationState.RESERVED:
+            return True
+        before = frozenset({AllocationState.RESERVED})
+        return self._accepted(MoveAllocation(allocation.id, before, AllocationState.STARTING, core.clock.now()))
+
+    def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
+        """Only of this node's own open allocations."""
+        record = self._record(node, allocation)
+        digest = record.session.template_digest if record else None
+        return None if digest is None else self._core.store.read(FrozenTemplateOf(digest))
 
     def _record(self, node: NodeId, allocation: AllocationId) -> SessionRecord | None:
         records = self._core.store.read(OpenAllocations(node))
@@ -154,9 +177,9 @@ def _same(stored: Readiness, reported: Readiness) -> bool:
     return stored == replace(reported, bytes_done=stored.bytes_done, bytes_total=stored.bytes_total)
 
 
-def _assigned(record: SessionRecord) -> Assigned:
+def _assigned(core: Core, record: SessionRecord) -> Assigned:
     allocation = record.allocation
-    return Assigned(order_of(record), allocation.state if allocation else AllocationState.CLOSED)
+    return Assigned(order_of(core, record), allocation.state if allocation else AllocationState.CLOSED)
 
 
 _BEFORE_RUNNING = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})

@@ -78,13 +78,23 @@ def waiting_for(outcome: Unplaced) -> WaitingFor:
     return WaitingFor.CAPACITY if outcome.reason is Reason.NO_CAPACITY else WaitingFor.IMAGE
 
 
-def order_of(record: SessionRecord) -> Order:
+def order_of(core: Core, record: SessionRecord) -> Order:
     """What the node is told: nothing in it is left to choose."""
     session, allocation = record.session, record.allocation
     if allocation is None:
         msg = f"{session.id} has no allocation"
         raise LookupError(msg)
-    return Order(allocation.id, session.id, record.frozen, allocation.size, session.network, session.env)
+    return Order(
+        allocation.id,
+        session.id,
+        record.frozen,
+        allocation.size,
+        session.network,
+        session.env,
+        session.setup_network,
+        session.template_digest,
+        core.settings.setup_seconds,
+    )
 
 
 def send_start(core: Core, record: SessionRecord) -> None:
@@ -92,7 +102,7 @@ def send_start(core: Core, record: SessionRecord) -> None:
     if record.allocation is None:
         return
     try:
-        core.link.reach(record.allocation.node).start_allocation(order_of(record))
+        core.link.reach(record.allocation.node).start_allocation(order_of(core, record))
     except RefusedError as error:
         if error.refusal.reason is not Reason.NO_NODE_ONLINE:
             raise
@@ -103,7 +113,7 @@ def place_waiting(core: Core, record: SessionRecord, deployment: Deployment) -> 
     session, frozen = record.session, record.frozen
     now = core.clock.now()
     try:
-        able = enforcing(core, deployment, frozen, session.network)
+        able = enforcing(core, deployment, frozen, session.network, session.setup_network or session.network)
         outcome = place(frozen, session.resources, able.pools, able.fleet, session.id)
         if isinstance(outcome, Placed):
             _start(core, session, frozen, outcome, deployment)

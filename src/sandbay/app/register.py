@@ -140,7 +140,7 @@ def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
 
 
 def _identified(core: Core, asked: Registration, variant: Variant) -> Variant:
-    whole = identify(variant, asked.stated, core.declarations, asked.providers)
+    whole = identify(_with_origin(asked.source, variant), asked.stated, core.declarations, asked.providers)
     if isinstance(whole, Refusal):
         raise RefusedError.of(whole)
     return whole
@@ -186,7 +186,7 @@ def _append(
     release = Release(ReleaseId(core.ids.new("release")), entry.image.id, number, variants, asked.commit)
     facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
     if isinstance(asked.source, FromRegistry):
-        facts |= _origin(asked.source.reference, variants[0])
+        facts |= {"source": variants[0].source, "tag": asked.source.reference.tag}
     if isinstance(asked.source, FromBuild):
         facts["publish"] = asked.source.publish
     changes: list[Change] = [
@@ -205,10 +205,12 @@ def _append(
     return ReleaseEntry(release, ReleaseStatus(ReleaseState.PENDING, None, asked.promote))
 
 
-def _origin(reference: OciReference, first: Variant) -> dict[str, str | None]:
-    """Where it came from: by digest, the tag as a remark only."""
-    found = replace(reference, tag=None, digest=first.index_digest or first.digest)
-    return {"source": str(found), "tag": reference.tag}
+def _with_origin(source: Source | None, variant: Variant) -> Variant:
+    """Note where a registry had it: by digest, since a tag may mean something else tomorrow."""
+    if not isinstance(source, FromRegistry):
+        return variant
+    found = replace(source.reference, tag=None, digest=variant.index_digest or variant.digest)
+    return replace(variant, source=str(found))
 
 
 def proof_wishes(core: Core, variants: Sequence[Variant]) -> list[AddWish]:

@@ -14,6 +14,7 @@ from sandbay.domain.ids import ProjectId, SessionId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
+from sandbay.domain.setup import SetupProgress
 from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation, MoveSession
 from sandbay.ports.provider import Emit, Exit, Files
 from sandbay.ports.records import Page, SessionRecord
@@ -50,8 +51,10 @@ def wait_while(
     states: frozenset[SessionState],
     seconds: float,
     gone: threading.Event | None = None,
+    *,
+    setup: bool = True,
 ) -> SessionRecord:
-    """Return when the Session is in none of `states`, or as it is after `seconds`.
+    """Return when the Session is in none of `states`, or as it is after `seconds`; without `setup`, when that begins.
 
     Whoever waits may go away: setting `gone` and then `core.changed` ends the wait.
     """
@@ -60,14 +63,17 @@ def wait_while(
         seen = core.changed.version
         record = find_session(core, record.session.id, record.session.project)
         left = deadline - core.clock.monotonic()
-        if record.session.state not in states or left <= 0 or (gone is not None and gone.is_set()):
+        enough = left <= 0 or (gone is not None and gone.is_set()) or (not setup and record.session.id in core.setups)
+        if record.session.state not in states or enough:
             break
         core.changed.wait(seen, min(left, _LOOK_SECONDS))
     return record
 
 
-def progress_of(core: Core, record: SessionRecord) -> Readiness | None:
-    """The best prepare under way of what a waiting Session waits for."""
+def progress_of(core: Core, record: SessionRecord) -> Readiness | SetupProgress | None:
+    """The best prepare under way of what a waiting Session waits for; of a starting one, how far its setup is."""
+    if record.session.state is SessionState.STARTING:
+        return core.setups.get(record.session.id)
     if record.session.state is not SessionState.WAITING:
         return None
     rows = [it for (_, key), it in list(core.progress.items()) if key == record.frozen.content_key]

@@ -187,6 +187,8 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{'fault':<12}", f"{release.fault.message} ({release.fault.code})")
     for variant in release.variants:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
+        if variant.source is not None:
+            render.line(f"{'from':<12}", variant.source)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

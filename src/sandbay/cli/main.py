@@ -22,6 +22,7 @@ from sandbay.cli import (
     nodes,
     pools,
     projects,
+    publishing,
     registries,
     sessions,
 )
@@ -44,6 +45,8 @@ def sandbay() -> None:
 app.command()(run_command.run)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(images.app, name="images")
+images.app.command()(publishing.publish)
+app.add_typer(publishing.app, name="publishes")
 app.add_typer(registries.app, name="registries")
 app.add_typer(deployment.app, name="deployment")
 app.add_typer(pools.app, name="pools")

@@ -12,6 +12,7 @@ from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import AllocationId, FrozenId, NodeId, SessionId
 from sandbay.domain.release import Fault
+from sandbay.domain.setup import SETUP_SECONDS
 
 
 class AllocationState(StrEnum):
@@ -43,7 +44,8 @@ class Allocation:
 class Order:
     """Everything a node is told to run one allocation: the frozen identity leaves no choice to it.
 
-    `setup_network` is what it has while it is initialised, where that is not `network`.
+    `setup_network` is what it has while it is initialised, where that is not `network`. `template_digest` names the
+    frozen Template that it is initialised from, None when there is nothing to do; that may take `setup_seconds`.
     """
 
     allocation: AllocationId
@@ -53,6 +55,8 @@ class Order:
     network: Network = Network.DISABLED
     env: Mapping[str, str] | None = None
     setup_network: Network | None = None
+    template_digest: str | None = None
+    setup_seconds: float = SETUP_SECONDS
 
     @property
     def networks(self) -> tuple[Network, Network]:

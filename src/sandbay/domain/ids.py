@@ -17,6 +17,7 @@ ProjectId = NewType("ProjectId", str)
 KeyId = NewType("KeyId", str)
 UploadId = NewType("UploadId", str)
 ExecId = NewType("ExecId", str)
+TemplateId = NewType("TemplateId", str)
 PublishId = NewType("PublishId", str)
 
 PREFIXES: dict[str, str] = {
@@ -31,6 +32,7 @@ PREFIXES: dict[str, str] = {
     "key": "key_",
     "upload": "upl_",
     "exec": "exe_",
+    "template": "tmp_",
     "publish": "pub_",
     "audit": "aud_",
     "installation": "ins_",

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     IMAGE_UNKNOWN = "image_unknown"
     CHANNEL_UNKNOWN = "channel_unknown"
     RELEASE_UNKNOWN = "release_unknown"
+    TEMPLATE_UNKNOWN = "template_unknown"
     PROVIDER_UNKNOWN = "provider_unknown"
 
     IMAGE_RETIRED = "image_retired"
@@ -73,6 +74,7 @@ class Reason(StrEnum):
     IMAGE_MISMATCH = "image_mismatch"
     IMAGE_ABSENT_ON_NODE = "image_absent_on_node"
     START_FAILED = "start_failed"
+    SETUP_FAILED = "setup_failed"
     NODE_LOST = "node_lost"
     TIMED_OUT = "timed_out"
 
@@ -152,6 +154,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNKNOWN: About(_G.REFERENCE, "No image has this name or id.", _C),
     Reason.CHANNEL_UNKNOWN: About(_G.REFERENCE, "The image has no such channel.", _C),
     Reason.RELEASE_UNKNOWN: About(_G.REFERENCE, "The image has no such release.", _C),
+    Reason.TEMPLATE_UNKNOWN: About(_G.REFERENCE, "The project has no such Template.", _C),
     Reason.PROVIDER_UNKNOWN: About(_G.REFERENCE, "No provider of this kind is installed.", _A),
     Reason.IMAGE_RETIRED: About(_G.CHOOSING, "The image takes no new Sessions.", _C),
     Reason.RELEASE_RETIRED: About(_G.CHOOSING, "The release takes no new Sessions.", _C),
@@ -171,6 +174,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_MISMATCH: About(_G.START, "What booted is not what was frozen; it was destroyed.", _O),
     Reason.IMAGE_ABSENT_ON_NODE: About(_G.START, "The node does not hold the release.", _O, retry=True),
     Reason.START_FAILED: About(_G.START, "The sandbox did not start.", _O),
+    Reason.SETUP_FAILED: About(_G.START, "A step of the Session's setup failed or took too long.", _C),
     Reason.NODE_LOST: About(_G.START, "The node no longer has the sandbox.", _O),
     Reason.TIMED_OUT: About(_G.START, "It took longer than its limit.", _C),
     Reason.USER_NOT_FOUND: About(_G.REQUEST, "The image's files do not know this user.", _C),

@@ -8,7 +8,7 @@
 import re
 from dataclasses import dataclass
 
-from sandbay.domain.ids import ImageId, ReleaseId, kind_of
+from sandbay.domain.ids import ReleaseId, kind_of
 
 STABLE = "stable"
 DEFAULT = "@default"
@@ -141,11 +141,6 @@ def _of_image(name: str, selector: Selector) -> OfImage | Malformed:
     if is_image_name(name) or kind_of(name) == "image":
         return OfImage(name, selector)
     return Malformed("an image name has lower-case letters, digits and -, at most 63, and starts with no -")
-
-
-def as_image_id(text: str) -> ImageId | None:
-    """The id that the text is, or None when it is a name."""
-    return ImageId(text) if kind_of(text) == "image" else None
 
 
 def parse_oci(text: str) -> OciReference | Malformed:

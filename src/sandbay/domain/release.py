@@ -67,7 +67,7 @@ class ImageConfig:
 
 @dataclass(frozen=True)
 class Variant:
-    """One platform's identity within a release. Written once."""
+    """One platform's identity within a release. Written once. `source` is where a registry had it, by digest."""
 
     platform: Platform
     artifacts: Mapping[str, Artifact]
@@ -77,6 +77,7 @@ class Variant:
     manifest_size: int = 0
     config_size: int = 0
     index_digest: str | None = None
+    source: str | None = None
 
     @cached_property
     def content_key(self) -> ContentKey:

@@ -18,6 +18,7 @@ from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
 from sandbay.domain.release import Fault
+from sandbay.domain.template import TemplateMark
 
 
 class SessionState(StrEnum):
@@ -52,7 +53,11 @@ class WaitingFor(StrEnum):
 
 @dataclass(frozen=True)
 class Session:
-    """The frozen release's id and digest never change; the rest moves by `SESSION_MOVES`."""
+    """The frozen release's id and digest never change; the rest moves by `SESSION_MOVES`.
+
+    `template_digest` names the frozen Template that it is prepared with, None when there is nothing to prepare;
+    `template` says which Template that was made from, `setup_network` what it reaches while it is prepared.
+    """
 
     id: SessionId
     project: ProjectId
@@ -70,3 +75,6 @@ class Session:
     fault: Fault | None = None
     ended_at: datetime | None = None
     revision: int = 1
+    template: TemplateMark | None = None
+    template_digest: str | None = None
+    setup_network: Network | None = None

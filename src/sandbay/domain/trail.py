@@ -19,9 +19,14 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The order of levels, as data: the first preference that speaks decides."""
+    """The order of levels, as data: the first preference that speaks decides.
+
+    `support_may_wait`: while the deployment has no pools, support is left unchecked and warned of. That is for what
+    is written now and used later; a Session is never admitted so.
+    """
 
     precedence: tuple[Level, ...] = tuple(Level)
+    support_may_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,10 @@ class Step:
 
 
 Trail = tuple[Step, ...]
+
+DEPRECATED = "deprecated"
+SUPPORT_UNCHECKED = "support_unchecked"
+"""What a warning says: the image or release is deprecated; no pool is there that could have to support it."""
 
 
 @dataclass(frozen=True, slots=True)

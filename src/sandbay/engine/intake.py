@@ -16,6 +16,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, Artifact, Known, Layer, Variant
 from sandbay.engine.choice import Candidate, candidates, one_image
 from sandbay.engine.digest import chunks_of, verified
+from sandbay.engine.flights import Flights
 from sandbay.engine.limits import Limits
 from sandbay.engine.manifest import (
     Config,
@@ -41,8 +42,8 @@ class Origin(ABC):
     lanes = 1
     """How many blobs may be read at once."""
 
-    reuses = False
-    """Whether what the installation's store holds already is not read again: where reading means a transfer."""
+    flights: Flights | None = None
+    """Where reading means a transfer: what is under way. What the installation's store holds is not read again."""
 
     @abstractmethod
     def check(self, blob: Descriptor) -> None:
@@ -228,9 +229,19 @@ class _Copying:
             raise
 
     def copy(self, blob: Descriptor) -> None:
-        if self._origin.reuses and self._held(blob):
-            self._tell(blob.size)
+        flights = self._origin.flights
+        if flights is None:
+            self._transfer(blob)
             return
+        with flights.turn(blob.digest, self._failed.is_set):
+            if self._failed.is_set():
+                raise _GivenUpError
+            if self._held(blob):
+                self._tell(blob.size)
+            else:
+                self._transfer(blob)
+
+    def _transfer(self, blob: Descriptor) -> None:
         meter = _Meter(self._tell)
         while True:
             try:

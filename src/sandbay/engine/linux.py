@@ -64,7 +64,6 @@ CGROUP2_MAGIC = 0x63677270
 CGROUP_V1_MAGIC = 0x0027E0EB
 
 _PR_SET_DUMPABLE = 4
-_PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
@@ -202,11 +201,6 @@ def set_dumpable(dumpable: bool) -> None:  # noqa: FBT001 - the kernel's own swi
 def set_child_subreaper() -> None:
     """Orphans below this process become its children."""
     _checked(_prctl(_PR_SET_CHILD_SUBREAPER, 1))
-
-
-def set_parent_death_signal(signal: int) -> None:
-    """The signal this process gets when the thread that started it ends."""
-    _checked(_prctl(_PR_SET_PDEATHSIG, signal))
 
 
 def keep_capabilities(keep: Iterable[int]) -> None:

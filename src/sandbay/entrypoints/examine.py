@@ -1,20 +1,34 @@
-"""`sandbay doctor`: what this host has for the local node's provider, without an installation being up."""
+"""`sandbay doctor`: what this host has for an installation, without one being up."""
 
+import os
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.builders import bootstrap, buildah
+from sandbay.domain.reasons import Reason
 from sandbay.entrypoints.providers import open_provider
-from sandbay.entrypoints.service import check_root
 from sandbay.entrypoints.settings import Settings
 from sandbay.ports.provider import Finding
 
+_ENOUGH = 5 * 1024**3
+_GIB = 1024**3
+
 
 def examine(settings: Settings) -> Sequence[Finding]:
-    """The provider's own findings, in folders that are gone afterwards."""
-    check_root()
+    """What the provider says of the host, in folders that are gone afterwards, and what the rest of us needs."""
+    return [*_provider(settings), *_home(settings.home), _builder()]
+
+
+def _provider(settings: Settings) -> Sequence[Finding]:
+    if os.geteuid() != 0:
+        says = "this process is not root, so most cannot be looked at"
+        return [
+            Finding("root", ok=False, says=says, reason=Reason.HOST_UNFIT, do="run it with sudo: sudo sandbay doctor")
+        ]
     base = settings.home if settings.home.is_dir() else Path("/var/tmp")  # noqa: S108 - a private folder in it
     with tempfile.TemporaryDirectory(prefix="doctor-", dir=base) as folder:
         home = Path(folder)
@@ -25,3 +39,28 @@ def examine(settings: Settings) -> Sequence[Finding]:
             return provider.check()
         finally:
             provider.close()
+
+
+def _home(home: Path) -> Iterator[Finding]:
+    """Sandboxes run as other users, who have to pass every folder above their files; images take room."""
+    there = next(folder for folder in (home, *home.parents) if folder.is_dir())
+    closed = [str(folder) for folder in (there, *there.parents) if not folder.stat().st_mode & 0o001]
+    if closed:
+        says = f"{home}: sandboxes cannot pass {', '.join(closed)}"
+        do = "set SANDBAY_HOME to a folder that every user may pass, as /var/lib/sandbay"
+        yield Finding("home", ok=False, says=says, reason=Reason.HOST_UNFIT, do=do)
+    else:
+        yield Finding("home", ok=True, says=f"{home} can be passed by sandboxes")
+    free = shutil.disk_usage(there).free
+    says = f"{free / _GIB:.1f} GiB are free in {there}"
+    do = "" if free >= _ENOUGH else "make room, or set SANDBAY_HOME to a larger disk"
+    yield Finding("room", ok=free >= _ENOUGH, says=says, fatal=False, do=do)
+
+
+def _builder() -> Finding:
+    needed = {**buildah.PROGRAMS, **bootstrap.PROGRAMS}
+    missing = sorted({package for program, package in needed.items() if shutil.which(program) is None})
+    if missing:
+        says, do = f"images cannot be built here: no {', '.join(missing)}", f"apt-get install {' '.join(missing)}"
+        return Finding("builder", ok=False, says=says, fatal=False, do=do)
+    return Finding("builder", ok=True, says="images can be built here (buildah, mmdebstrap)")

@@ -4,10 +4,11 @@
 what to install.
 """
 
+import importlib.util
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, ParamSpec
 
 import typer
 
@@ -16,8 +17,12 @@ from sandbay.cli.main import app, run
 from sandbay.cli.options import Json, Quiet
 from sandbay.cli.progress import Bar
 
+Args = ParamSpec("Args")
+
+_OF_THE_SERVER = "fastapi"  # comes with sandbay[server] and not without
 _MISSING = "only SDK and command line are installed here, and this command needs the server"
-_LACKS = "The lines marked FAIL say what is missing."
+_LACKS = "The lines marked FAIL say what is missing and what to do; those marked note are for some features only."
+_TOLD = ("name", "ok", "says", "do", "fatal")
 _INSTALL = "Install it: pip install 'sandbay[server]'"
 
 Port = Annotated[int | None, typer.Option("--port", help="Listen on this port of 127.0.0.1 (default 8730).")]
@@ -86,12 +91,12 @@ def doctor(*, as_json: Json = False, quiet: Quiet = False) -> None:
     _server(_doctor, as_json=as_json, quiet=quiet)
 
 
-def _server(command: Callable[..., None], *arguments: object, **options: object) -> None:
+def _server(command: Callable[Args, None], *arguments: Args.args, **options: Args.kwargs) -> None:
     """Run a command of the server; its refusals end as every refusal does."""
-    try:
-        from sandbay.domain.errors import RefusedError
-    except ImportError:
-        raise CommandError("host_unfit", _MISSING, next_step=_INSTALL) from None
+    if importlib.util.find_spec(_OF_THE_SERVER) is None:
+        raise CommandError("host_unfit", _MISSING, next_step=_INSTALL)
+    from sandbay.domain.errors import RefusedError
+
     try:
         command(*arguments, **options)
     except RefusedError as error:
@@ -144,13 +149,16 @@ def _doctor(*, as_json: bool, quiet: bool) -> None:
     from sandbay.entrypoints.examine import examine
     from sandbay.entrypoints.settings import settings
 
-    findings = examine(settings())
+    with Bar("doctor", quiet=quiet or as_json, phase="looking"):
+        findings = examine(settings())
     if as_json:
-        typer.echo(json.dumps([{"name": f.name, "ok": f.ok, "says": f.says, "fatal": f.fatal} for f in findings]))
+        typer.echo(json.dumps([{name: getattr(f, name) for name in _TOLD} for f in findings], indent=2))
     else:
         width = max(len(f.name) for f in findings)
         for f in (f for f in findings if not (quiet and f.ok)):
             typer.echo(f"{'ok  ' if f.ok else 'FAIL' if f.fatal else 'note'}  {f.name:<{width}}  {f.says}")
+            if f.do:
+                typer.echo(f"{'':<{width + 8}}→ {f.do}")
     if any(f.fatal and not f.ok for f in findings):
         raise CommandError("host_unfit", "this host cannot run sandboxes yet", next_step=_LACKS)
 

@@ -1,9 +1,11 @@
 """Step 2. Write down what was selected, whole: from here on nothing resolves again."""
 
 from sandbay.domain.catalog import Image
+from sandbay.domain.declaration import Network
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.release import Release, Variant
 from sandbay.domain.requirement import Tools
+from sandbay.domain.template import FrozenTemplate, Preparation, Template, TemplateMark
 from sandbay.domain.trail import DecidedBy, Trail
 
 
@@ -36,4 +38,21 @@ def freeze(
         decided_by=decided_by,
         trail=trail,
         tools=dict(tools),
+    )
+
+
+def freeze_template(template: Template | None, asked: Preparation) -> FrozenTemplate:
+    """What the Template says and the request says over it. The request's variables and files win by their names."""
+    said = template.content if template else Preparation()
+    network = asked.network or said.network or Network.DISABLED
+    return FrozenTemplate(
+        template=TemplateMark(template.id, template.name, template.revision) if template else None,
+        env={**said.env, **asked.env},
+        files=tuple({file.path: file for file in (*said.files, *asked.files)}.values()),
+        packages=said.packages,
+        skills=said.skills,
+        plugins=said.plugins,
+        setup_commands=said.setup_commands,
+        network=network,
+        setup_network=said.setup_network or (Network.ENABLED if said.packages else network),
     )

@@ -28,7 +28,17 @@ from sandbay.domain.reference import (
 )
 from sandbay.domain.release import NOT_RUNNABLE, Release, ReleaseState, Variant
 from sandbay.domain.requirement import UNKNOWN, Required, Tools, Unmet, unmet
-from sandbay.domain.trail import DecidedBy, Level, Outcome, Policy, Saying, Step, Trail
+from sandbay.domain.trail import (
+    DEPRECATED,
+    SUPPORT_UNCHECKED,
+    DecidedBy,
+    Level,
+    Outcome,
+    Policy,
+    Saying,
+    Step,
+    Trail,
+)
 
 _IN_REQUEST = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}
 _REQUIRED_IN = {Level.SESSION: "requires", Level.TEMPLATE: "template"}
@@ -81,12 +91,13 @@ def resolve(
     if chosen is None or chosen.reference is None:
         silent = tuple(Step(s.level, Outcome.SILENT, s.subject) for s in ordered)
         return Rejected(Refusal(Reason.NO_DEFAULT_IMAGE, "nothing names an image and there is no default"), silent)
-    found = _follow(chosen.reference, platform, catalog, deployment)
+    unchecked = policy.support_may_wait and not deployment.pools
+    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)
     checked = _at(found, chosen) if isinstance(found, Refusal) else _sufficient(found, chosen, required)
     if isinstance(checked, Refusal):
         return Rejected(checked, _trail(ordered, chosen, Outcome.REFUSED, checked.reason))
     entry, held, variant = checked.entry, checked.held, checked.variant
-    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(checked, chosen)
+    trail = _trail(ordered, chosen, Outcome.CHOSEN, None) + _warnings(checked, chosen, unchecked=unchecked)
     decided = DecidedBy(chosen.level, chosen.subject)
     return Selected(entry, held.release, variant, held.tools(variant), chosen.reference, decided, trail)
 
@@ -106,7 +117,8 @@ def _trail(ordered: list[Saying], chosen: Saying, outcome: Outcome, reason: Reas
 def _at(refusal: Refusal, chosen: Saying) -> Refusal:
     """Point at the field of this request that is at fault, or at whose standing word it was."""
     param = _IN_REQUEST.get(chosen.level)
-    facts = {"reference": chosen.reference, **refusal.details}
+    field = {"field": "runtime_image_id"} if chosen.level is Level.TEMPLATE else {}
+    facts = {"reference": chosen.reference, **field, **refusal.details}
     if chosen.level is not Level.SESSION:
         facts |= {"level": chosen.level.value, "subject": chosen.subject}
     return Refusal(refusal.reason, refusal.message, param, facts)
@@ -143,14 +155,17 @@ def _has_of(it: Unmet) -> str:
     return f"no verified {tool}" if it.found is None else f"{tool} {it.found}"
 
 
-def _warnings(found: _Candidate, chosen: Saying) -> Trail:
+def _warnings(found: _Candidate, chosen: Saying, *, unchecked: bool) -> Trail:
     deprecated = (found.entry.image.state is ImageState.DEPRECATED) or (
         found.held.status.state is ReleaseState.DEPRECATED
     )
-    return (Step(chosen.level, Outcome.WARNED, chosen.subject, "deprecated"),) if deprecated else ()
+    said = ((deprecated, DEPRECATED), (unchecked, SUPPORT_UNCHECKED))
+    return tuple(Step(chosen.level, Outcome.WARNED, chosen.subject, what) for holds, what in said if holds)
 
 
-def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Deployment) -> _Candidate | Refusal:
+def _follow(
+    text: str, platform: Platform, catalog: CatalogView, deployment: Deployment, *, support: bool = True
+) -> _Candidate | Refusal:
     """From a word to a variant: each check in its order, the first failure is the answer."""
     reference = parse_image(text)
     if isinstance(reference, Malformed):
@@ -165,7 +180,8 @@ def _follow(text: str, platform: Platform, catalog: CatalogView, deployment: Dep
         message = f"{entry.image.name}:{held.release.number} has no variant for {platform}"
         return Refusal(Reason.IMAGE_UNSUPPORTED, message, None, {"platforms": offered, "platform": str(platform)})
     candidate = _Candidate(entry, held, variant)
-    refusals = (check(candidate, deployment) for check in _CHECKS)
+    checks = _CHECKS if support else tuple(check for check in _CHECKS if check is not _supported)
+    refusals = (check(candidate, deployment) for check in checks)
     return next((refusal for refusal in refusals if refusal is not None), candidate)
 
 

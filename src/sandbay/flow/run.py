@@ -14,6 +14,7 @@ class Move(StrEnum):
     """What the agent does. Each may be repeated."""
 
     CREATE = "create"
+    START_OVER = "start_over"
     ADOPT = "adopt"
     DESTROY = "destroy"
     REPORT_LOST = "report_lost"
@@ -46,6 +47,17 @@ _MOVES: Mapping[tuple[AllocationState | None, Presence], Move] = {
 }
 
 
-def run(said: AllocationState | None, seen: Presence) -> Move:
-    """`said` is None when Core knows no such allocation."""
-    return Move.LOOK_AGAIN if seen is Presence.UNKNOWN else _MOVES[said, seen]
+_UNFINISHED = frozenset({AllocationState.RESERVED, AllocationState.STARTING})
+
+
+def run(said: AllocationState | None, seen: Presence, *, prepared: bool = True) -> Move:
+    """`said` is None when Core knows no such allocation.
+
+    `prepared`: its initialisation is known to be done, or there is none. A sandbox whose initialisation may have been
+    cut short is used by nobody yet: it is thrown away, and the steps run again in a fresh one, never twice in the same.
+    """
+    if seen is Presence.UNKNOWN:
+        return Move.LOOK_AGAIN
+    if not prepared and said in _UNFINISHED and seen is not Presence.ABSENT:
+        return Move.START_OVER
+    return _MOVES[said, seen]

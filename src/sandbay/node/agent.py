@@ -47,7 +47,13 @@ class Agent:
         """Nothing happens before `start`."""
         self._identity, self._provider, self._core, self._clock = identity, provider, core, clock
         self._images = ImageKeeper(provider, clock, self._report_image, self._disagree, identity.prepares)
-        self._allocations = AllocationRunner(provider, self._report_allocation, self._images.lost)
+        self._allocations = AllocationRunner(
+            provider,
+            self._report_allocation,
+            self._images.lost,
+            lambda allocation: core.template(identity.node, allocation),
+            identity.slots,
+        )
         self._epoch = 0
         self._warm = False
         self._say_hello = threading.Event()

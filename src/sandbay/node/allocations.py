@@ -1,6 +1,7 @@
 """The agent's half of running: applies what `flow.run` decides for each allocation, one at a time per allocation.
 
-A sandbox whose booted identity is not the frozen one is destroyed before anybody can use it.
+A sandbox whose booted identity is not the frozen one is destroyed before anybody can use it. It is reported to run
+when its setup is done, which is once in its life: one that may have been cut short is started over in a fresh sandbox.
 """
 
 import threading
@@ -14,17 +15,26 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Fault
+from sandbay.domain.setup import SetupProgress
+from sandbay.domain.template import FrozenTemplate
+from sandbay.flow.initialise import initialise
 from sandbay.flow.run import Move, run
+from sandbay.node.setup import Setup, StoppedError
 from sandbay.ports.node_link import AllocationReport, Assigned
 from sandbay.ports.provider import Provider
 
 _WORKERS = 8
+"""Beside those that are in a setup, which may take long and must keep no other allocation from starting or ending."""
+
 _LOST = Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
 
 _GONE = frozenset({Reason.CONTENT_LOST, Reason.IMAGE_ABSENT_ON_NODE})
 
 Report = Callable[[AllocationReport], bool]
 """Tells Core; False when it was refused."""
+
+Find = Callable[[AllocationId], FrozenTemplate | None]
+"""Asks Core what an allocation is to be initialised from."""
 
 Lost = Callable[[ContentKey, Fault], None]
 """Told when a start found that the image's bytes are damaged or gone."""
@@ -35,14 +45,18 @@ log = structlog.get_logger()
 class AllocationRunner:
     """What this node runs."""
 
-    def __init__(self, provider: Provider, report: Report, lost: Lost) -> None:
-        """Nothing runs until `adopt`."""
-        self._provider, self._report, self._lost = provider, report, lost
+    def __init__(self, provider: Provider, report: Report, lost: Lost, find: Find, slots: int) -> None:
+        """Nothing runs until `adopt`. `slots`: how many sandboxes there can be."""
+        self._provider, self._report, self._lost, self._find = provider, report, lost, find
         self._lock = threading.Lock()
         self._orders: dict[AllocationId, Order] = {}
         self._running: set[AllocationId] = set()
         self._busy: dict[AllocationId, threading.Lock] = {}
-        self._work = ThreadPoolExecutor(_WORKERS, "sandbay-allocation")
+        self._setups: dict[AllocationId, Setup] = {}
+        self._prepared: set[AllocationId] = set()
+        self._unwanted: set[AllocationId] = set()
+        self._closing = False
+        self._work = ThreadPoolExecutor(_WORKERS + slots, "sandbay-allocation")
 
     def adopt(self, assigned: Sequence[Assigned]) -> None:
         """After hello: bring what Core says and what is here together. What nobody owns is destroyed."""
@@ -66,18 +80,29 @@ class AllocationRunner:
         """End it."""
         with self._lock:
             self._running.discard(allocation)
+            self._unwanted.add(allocation)
+            setup = self._setups.get(allocation)
+        if setup is not None:
+            setup.stop()
         self._submit(allocation, AllocationState.STOPPING)
 
     def look(self) -> None:
-        """Notice sandboxes that ended by themselves."""
+        """Notice sandboxes that ended by themselves, and tell how far setups are."""
         with self._lock:
-            running = list(self._running)
+            running, setups = list(self._running), list(self._setups.values())
+        for setup in setups:
+            setup.tell()
         for allocation in running:
             if self._provider.presence(allocation) in (Presence.ABSENT, Presence.EXITED):
                 self._submit(allocation, AllocationState.RUNNING)
 
     def close(self) -> None:
-        """Take no more work. Sandboxes go on without us and are adopted by the next agent."""
+        """Take no more work. Sandboxes go on without us and are adopted by the next agent; setups start over there."""
+        with self._lock:
+            self._closing = True
+            setups = list(self._setups.values())
+        for setup in setups:
+            setup.stop()
         self._work.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, allocation: AllocationId, said: AllocationState | None) -> None:
@@ -88,7 +113,12 @@ class AllocationRunner:
             busy = self._busy.setdefault(allocation, threading.Lock())
         with busy:
             try:
-                self._do(run(said, self._provider.presence(allocation)), allocation)
+                prepared = self._is_prepared(allocation)
+                self._do(run(said, self._provider.presence(allocation), prepared=prepared), allocation)
+            except StoppedError:
+                # What stopped it has something to do with the sandbox next; after a restart, Core tells of it again.
+                with self._lock:
+                    self._orders.pop(allocation, None)
             except Exception:
                 # Nothing is reported: the outcome is unknown. Core tells us again, and we look again.
                 with self._lock:
@@ -97,6 +127,9 @@ class AllocationRunner:
 
     def _do(self, move: Move, allocation: AllocationId) -> None:
         match move:
+            case Move.START_OVER:
+                self._provider.destroy(allocation)
+                self._bring_up(Move.CREATE, allocation)
             case Move.CREATE | Move.ADOPT:
                 self._bring_up(move, allocation)
             case Move.DESTROY | Move.REPORT_CLOSED:
@@ -111,6 +144,8 @@ class AllocationRunner:
         if order is None:
             return
         fault, booted = self._boot(move, order)
+        if fault is None and move is Move.CREATE and not self._is_prepared(allocation):
+            fault = self._prepare(order)
         if fault is not None:
             if fault.reason in _GONE:
                 self._lost(order.frozen.content_key, fault)
@@ -136,10 +171,54 @@ class AllocationRunner:
             return Fault(Reason.IMAGE_MISMATCH, "what booted is not what was frozen", details), None
         return None, booted
 
+    def _is_prepared(self, allocation: AllocationId) -> bool:
+        """Whether nothing is to be initialised, or this process has seen it done."""
+        with self._lock:
+            order = self._orders.get(allocation)
+            return order is None or order.template_digest is None or allocation in self._prepared
+
+    def _prepare(self, order: Order) -> Fault | None:
+        """Initialise a fresh sandbox, and give it the network that it has from then on. Raises StoppedError."""
+        allocation = order.allocation
+        kept = self._find(allocation)
+        if kept is None or kept.document_digest != order.template_digest:
+            return Fault(Reason.START_FAILED, "core has not told what to initialise the sandbox from")
+        setup = Setup(self._provider, order, lambda progress: self._report(_starting(allocation, progress)))
+        with self._lock:
+            if self._closing or allocation in self._unwanted:
+                raise StoppedError
+            self._setups[allocation] = setup
+        try:
+            fault = setup.run(initialise(kept))
+            if fault is None:
+                fault = self._connect(order)
+        finally:
+            with self._lock:
+                del self._setups[allocation]
+        with self._lock:
+            self._prepared.add(allocation)
+        return fault
+
+    def _connect(self, order: Order) -> Fault | None:
+        before, after = order.networks
+        if before is after:
+            return None
+        try:
+            self._provider.set_network(order.allocation, after)
+        except RefusedError as error:
+            return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
+        return None
+
     def _bring_down(self, allocation: AllocationId, fault: Fault | None) -> None:
         self._provider.destroy(allocation)
         self._report(AllocationReport(allocation, AllocationState.CLOSED, fault=fault))
         with self._lock:
             self._orders.pop(allocation, None)
             self._running.discard(allocation)
+            self._prepared.discard(allocation)
+            self._unwanted.discard(allocation)
             self._busy.pop(allocation, None)
+
+
+def _starting(allocation: AllocationId, progress: SetupProgress) -> AllocationReport:
+    return AllocationReport(allocation, AllocationState.STARTING, setup=progress)

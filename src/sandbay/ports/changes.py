@@ -13,7 +13,17 @@ from sandbay.domain.allocation import Allocation, AllocationState
 from sandbay.domain.catalog import Image
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.frozen import FrozenRelease
-from sandbay.domain.ids import AllocationId, ImageId, KeyId, NodeId, ProjectId, ReleaseId, SessionId, UploadId
+from sandbay.domain.ids import (
+    AllocationId,
+    ImageId,
+    KeyId,
+    NodeId,
+    ProjectId,
+    ReleaseId,
+    SessionId,
+    TemplateId,
+    UploadId,
+)
 from sandbay.domain.node import Node
 from sandbay.domain.project import Key, Project
 from sandbay.domain.publish import Publish
@@ -21,6 +31,7 @@ from sandbay.domain.readiness import Readiness
 from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey, Fault, Release, ReleaseState
 from sandbay.domain.session import Session, SessionState
+from sandbay.domain.template import FrozenTemplate, Template
 from sandbay.ports.records import AuditEntry, Upload
 
 
@@ -132,18 +143,46 @@ class RevokeKey(Change):
 
 
 @dataclass(frozen=True)
+class AddTemplate(Change):
+    """Relies on the name being unused in its project (`TAKEN`, current: that Template), and on fewer than `limit`."""
+
+    template: Template
+    limit: int
+
+
+@dataclass(frozen=True)
+class ChangeTemplate(Change):
+    """Replace name, content and updated_at.
+
+    Relies on the stored revision being `template.revision - 1`, and on no other having the name (`TAKEN`, current:
+    that Template).
+    """
+
+    template: Template
+
+
+@dataclass(frozen=True, slots=True)
+class DropTemplate(Change):
+    """Forget it; what Sessions keep of it stays. Relies on the stored revision being `revision`."""
+
+    template: TemplateId
+    revision: int
+
+
+@dataclass(frozen=True)
 class AdmitSession(Change):
-    """Append the frozen release and the Session.
+    """Append the frozen release, the frozen Template unless one of that digest is there, and the Session.
 
     Relies, with an idempotency key, on that being unused by the project (`TAKEN`, current: the Session it was used
     for), and on the frozen release's generation being the current one. A Session whose digest is not the frozen
-    release's is a ValueError.
+    release's, or whose frozen Template is another one, is a ValueError.
     """
 
     session: Session
     frozen: FrozenRelease
     idempotency_key: str | None = None
     body_hash: str | None = None
+    template: FrozenTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, Fault, Variant
+from sandbay.domain.setup import SetupProgress
+from sandbay.domain.template import FrozenTemplate
 from sandbay.domain.want import WantedSet
 from sandbay.ports.provider import Emit, Exit, Files
 
@@ -62,12 +64,16 @@ class Welcome:
 
 @dataclass(frozen=True)
 class AllocationReport:
-    """What became of an allocation: RUNNING with what booted, or CLOSED with or without a fault."""
+    """What became of an allocation: STARTING with how far its setup is, RUNNING with what booted, or CLOSED.
+
+    CLOSED comes with or without a fault.
+    """
 
     allocation: AllocationId
     state: AllocationState
     booted: Booted | None = None
     fault: Fault | None = None
+    setup: SetupProgress | None = None
 
 
 class NodeCommands(Protocol):
@@ -120,6 +126,9 @@ class CoreReports(Protocol):
 
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """An allocation moved."""
+
+    def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
+        """What an open allocation of this node is to be initialised from; None when there is no such thing."""
 
 
 class NodeLink(Protocol):

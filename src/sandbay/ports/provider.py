@@ -62,13 +62,17 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a host has or lacks. `fatal` means that nothing can run without it."""
+    """One thing that a host has or lacks. `fatal` means that nothing can run without it.
+
+    `says` is what was seen, `do` what to do about it, the package to install for example.
+    """
 
     name: str
     ok: bool
     says: str
     reason: Reason | None = None
     fatal: bool = True
+    do: str = ""
 
 
 class FileKind(StrEnum):

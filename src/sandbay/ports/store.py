@@ -25,6 +25,7 @@ from sandbay.domain.publish import Publish, PublishPhase
 from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey
 from sandbay.domain.session import SessionState
+from sandbay.domain.template import FrozenTemplate, Template
 from sandbay.domain.want import Need
 from sandbay.ports.changes import Change
 from sandbay.ports.records import (
@@ -95,6 +96,29 @@ class ProjectOf(Query[Project | None]):
 @dataclass(frozen=True, slots=True)
 class Projects(Query[Sequence[Project]]):
     """All, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateOf(Query[Template | None]):
+    """A project's Template by id or name."""
+
+    project: ProjectId
+    name_or_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Templates(Query[Sequence[Template]]):
+    """A project's Templates by name, in outline: without the bytes of their files. `page.after` is a name."""
+
+    project: ProjectId
+    page: Page = FIRST_PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenTemplateOf(Query[FrozenTemplate | None]):
+    """By digest."""
+
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)

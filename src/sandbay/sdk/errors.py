@@ -156,11 +156,12 @@ class NoContextError(LocalError):
 
 
 _CODES: dict[type[SandbayError], str] = {
-    UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown provider_unknown not_found",
+    UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown template_unknown"
+    " provider_unknown not_found",
     ChoosingError: "image_retired release_retired release_pending release_rejected no_default_image image_unsupported"
     " requirements_unmet release_incomplete not_one_distribution",
     PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed",
-    StartError: "image_mismatch image_absent_on_node start_failed node_lost timed_out",
+    StartError: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out",
     RequestError: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
     " ability_unsupported path_not_found path_invalid build_failed invalid_body",
     ContentError: "digest_mismatch size_mismatch diff_id_mismatch malformed_layer malformed_manifest malformed_config"

@@ -187,6 +187,7 @@ class Variant(Resource):
     digest: str | None = None
     index_digest: str | None = None
     image_id: str | None = None
+    source: str | None = None
     providers: tuple[str, ...] = ()
     size: int | None = None
 

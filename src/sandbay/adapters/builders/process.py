@@ -68,6 +68,8 @@ class Heard:
 
     def _line(self, line: bytes) -> None:
         text = _CONTROL.sub("", line.decode(errors="replace"))
+        if not text.strip():
+            return
         step = _STEP.fullmatch(text)
         if step is not None:
             self.step = step[3]

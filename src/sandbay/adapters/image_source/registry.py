@@ -15,6 +15,7 @@ from sandbay.domain.reference import OciReference
 from sandbay.domain.registry import Credentials
 from sandbay.domain.release import Variant
 from sandbay.engine.documents import read_document
+from sandbay.engine.flights import Flights
 from sandbay.engine.intake import Origin, take_in
 from sandbay.engine.limits import Limits
 from sandbay.engine.manifest import Descriptor, IndexEntry
@@ -36,20 +37,27 @@ class RegistrySources:
     """The port `registries`."""
 
     def __init__(self, trust: Trust, pace: Pace | None = None, limits: Limits | None = None) -> None:
-        """What a registry asks of our pace is shared by all sources of this object."""
+        """What a registry asks of our pace, and what is under way, is shared by all sources of this object."""
         self._trust, self._pace, self._limits = trust, pace or Pace(), limits or Limits()
+        self._flights = Flights()
 
     def source(self, reference: OciReference, credentials: Credentials | None) -> ImageSource:
         """See the port."""
-        return _RegistrySource(reference, credentials, self._trust, self._pace, self._limits)
+        return _RegistrySource(reference, credentials, self._trust, self._pace, self._limits, self._flights)
 
 
 class _RegistrySource:
     def __init__(
-        self, reference: OciReference, credentials: Credentials | None, trust: Trust, pace: Pace, limits: Limits
+        self,
+        reference: OciReference,
+        credentials: Credentials | None,
+        trust: Trust,
+        pace: Pace,
+        limits: Limits,
+        flights: Flights,
     ) -> None:
         self._reference, self._credentials = reference, credentials
-        self._trust, self._pace, self._limits = trust, pace, limits
+        self._trust, self._pace, self._limits, self._flights = trust, pace, limits, flights
 
     def read(self, wanted: Wanted, blobs: Blobs, progress: Progress) -> tuple[Variant, ...]:
         """Resolve the tag to a digest once, and from there on go by digests. Also refuses by the group transfer."""
@@ -66,7 +74,7 @@ class _RegistrySource:
                 if said and said != found:
                     raise _another(said, found)
             top = _described(fetched, found)
-            origin = _Remote(client, {top.digest: fetched.data})
+            origin = _Remote(client, {top.digest: fetched.data}, self._flights)
             entry = IndexEntry(top, None, None)
             return take_in((entry,), origin, Wanted(wanted.platforms), blobs, progress, self._limits)
 
@@ -75,10 +83,9 @@ class _Remote(Origin):
     """The blobs of one repository."""
 
     lanes = _LANES
-    reuses = True
 
-    def __init__(self, client: RegistryClient, documents: dict[str, bytes]) -> None:
-        self._client, self._documents = client, documents
+    def __init__(self, client: RegistryClient, documents: dict[str, bytes], flights: Flights) -> None:
+        self._client, self._documents, self.flights = client, documents, flights
         self._pieced: set[str] = set()
         self._anew: dict[str, int] = {}
 

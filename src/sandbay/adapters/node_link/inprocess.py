@@ -3,10 +3,11 @@
 import threading
 
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import NodeId
+from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
+from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, NodeCommands, Welcome
 
 
@@ -54,6 +55,10 @@ class InProcessLink:
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """Pass on."""
         return self._core().allocation(node, epoch, report)
+
+    def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
+        """Pass on."""
+        return self._core().template(node, allocation)
 
     def _core(self) -> CoreReports:
         if self._reports is None:

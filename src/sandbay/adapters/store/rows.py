@@ -17,6 +17,7 @@ from sandbay.domain.canonical import rebuild, sha256
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.release import Variant
 from sandbay.domain.session import Session
+from sandbay.domain.template import FrozenTemplate, Preparation
 from sandbay.ports.records import SessionRecord
 
 T = TypeVar("T")
@@ -58,10 +59,24 @@ def frozen_of(document: str, digest: str) -> FrozenRelease:
 
     What was written stays its document, whatever a later version would write for the same value.
     """
+    return _as_written(FrozenRelease, document, digest)
+
+
+def frozen_template_of(document: str, digest: str) -> FrozenTemplate:
+    """A frozen Template from its row; the same. It is large and read once or twice, so it is not kept."""
+    return _as_written(FrozenTemplate, document, digest)
+
+
+def preparation_of(document: str) -> Preparation:
+    """A Template's content from its document."""
+    return rebuild(Preparation, json.loads(document))
+
+
+def _as_written(cls: type[T], document: str, digest: str) -> T:
     written = document.encode()
     if sha256(written) != digest:
-        raise AlteredError(f"a frozen release differs from its digest {digest}")
-    frozen = rebuild(FrozenRelease, json.loads(document))
+        raise AlteredError(f"what was frozen differs from its digest {digest}")
+    frozen = rebuild(cls, json.loads(document))
     vars(frozen)["document"] = written
     return frozen
 

@@ -34,6 +34,7 @@ from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import Fault, ReleaseState
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.template import Preparation, TemplateMark
 
 METADATA = MetaData(
     naming_convention={
@@ -198,6 +199,23 @@ frozen_releases = _table(
     info=APPEND_ONLY,
 )
 
+templates = _table(
+    "templates",
+    *(_text("id", primary_key=True), _text("project", ForeignKey("projects.id"))),
+    *(_text("name"), _time("created_at"), _time("updated_at")),
+    Column("outline", Plain(Preparation), nullable=False, comment="the document without the bytes of files"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    _integer("revision"),
+    UniqueConstraint("project", "name"),
+)
+
+frozen_templates = _table(
+    "frozen_templates",
+    _text("digest", primary_key=True, comment="SHA-256 of the document"),
+    Column("document", Text, nullable=False, comment="canonical JSON"),
+    info=APPEND_ONLY,
+)
+
 sessions = Table(
     "sessions",
     METADATA,
@@ -218,6 +236,9 @@ sessions = Table(
     _fault(),
     _time("ended_at", nullable=True),
     _integer("revision"),
+    Column("template", Plain(TemplateMark)),
+    _text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
+    Column("setup_network", Word(Network)),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -225,7 +246,7 @@ sessions = Table(
     Index(None, "frozen"),
     info=_keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network"),
     ),
 )
 

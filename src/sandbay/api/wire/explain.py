@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import In, Out, Reference, RefusalOut, Requires, refusal_of, requirements_of
-from sandbay.api.wire.sessions import FrozenImageOut, StepOut, decided_by_out, trail_out
+from sandbay.api.wire.sessions import FrozenImageOut, StepOut, TemplateName, decided_by_out, trail_out
 from sandbay.app.explain import Explanation
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.requirement import Requirement
@@ -17,8 +17,9 @@ class ExplainIn(In):
 
     runtime_image_id: Reference | None = Field(default=None, description="An image reference.")
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
-        default=None, description="os/architecture[/variant]; the deployment's default when omitted."
+        default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
     )
+    template: TemplateName | None = Field(default=None, description="A Template of the project, by name or id.")
     requires: Requires = Field(
         default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
     )
@@ -45,7 +46,8 @@ class ExplanationOut(Out):
     placement: PlacementOut | None = Field(description="Where it would go; null when no image was chosen.")
 
 
-def _resolved(chosen: Selected) -> FrozenImageOut:
+def resolved_out(chosen: Selected) -> FrozenImageOut:
+    """What a Session would be frozen on."""
     return FrozenImageOut(
         id=chosen.entry.image.id,
         name=chosen.entry.image.name,
@@ -74,7 +76,7 @@ def explanation_out(explanation: Explanation) -> ExplanationOut:
     outcome = explanation.selection.outcome
     chosen = isinstance(outcome, Selected)
     return ExplanationOut(
-        resolved=_resolved(outcome) if isinstance(outcome, Selected) else None,
+        resolved=resolved_out(outcome) if isinstance(outcome, Selected) else None,
         refusal=None if isinstance(outcome, Selected) else refusal_of(outcome.refusal),
         trail=trail_out(outcome.trail),
         placement=_placement(explanation.placement) if chosen else None,

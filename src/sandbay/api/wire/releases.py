@@ -136,6 +136,7 @@ class VariantOut(Out):
     platform: str = Field(description="os/architecture[/variant].")
     digest: str | None = Field(description="The manifest's digest.")
     index_digest: str | None = Field(description="The digest of the index that named it.")
+    source: str | None = Field(description="Where a registry had it, by digest; null when it came otherwise.")
     image_id: str | None = Field(description="The config's digest.")
     providers: list[str] = Field(description="The kinds of provider that can run it.")
     size: int = Field(description="Bytes to fetch.")
@@ -209,6 +210,7 @@ def _variant(variant: Variant) -> VariantOut:
         platform=str(variant.platform),
         digest=variant.digest,
         index_digest=variant.index_digest,
+        source=variant.source,
         image_id=image_id.value if image_id else None,
         providers=list(variant.providers),
         size=variant.size,

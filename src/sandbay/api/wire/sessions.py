@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import (
+    NO_NUL,
     Env,
     Failure,
     In,
@@ -18,6 +19,7 @@ from sandbay.api.wire.base import (
     requirements_of,
 )
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
+from sandbay.api.wire.inline import FILES_TOLD, InlineFiles, files_of
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
@@ -26,6 +28,8 @@ from sandbay.domain.events import SessionEvent
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.setup import SetupProgress
+from sandbay.domain.template import TemplateMark
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Trail
 from sandbay.ports.records import SessionRecord
 
@@ -44,22 +48,30 @@ class ResourcesIn(In):
         )
 
 
+TemplateName = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)]
+
+
 class SessionIn(In):
     """A Session to be made."""
 
+    template: TemplateName | None = Field(default=None, description="A Template of the project, by name or id.")
     runtime_image_id: Reference | None = Field(
-        default=None, description="An image reference; null or omitted leaves the choice to project and deployment."
+        default=None,
+        description="An image reference; null or omitted leaves the choice to Template, project and deployment.",
     )
     platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
-        default=None, description="os/architecture[/variant]; the deployment's default when omitted."
+        default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
+    )
+    env: Env = Field(default={}, description="Variables of every command, over those of image and Template.")
+    files: InlineFiles = Field(
+        default=[], description=f"Files of the workspace, over those of the Template. {FILES_TOLD}"
     )
     requires: Requires = Field(
         default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
     )
-    env: Env = Field(default={}, description="Variables of every command, over those of the image.")
     resources: ResourcesIn = Field(default=ResourcesIn(), description="The least that the sandbox must have.")
-    network: Annotated[Network, Field(strict=False)] = Field(
-        default=Network.DISABLED, description="What the sandbox reaches."
+    network: Annotated[Network, Field(strict=False)] | None = Field(
+        default=None, description="What the sandbox reaches; the Template's when omitted, and else disabled."
     )
     wait_seconds: Annotated[int, Field(ge=0, le=MAX_WAIT)] = Field(
         default=0, description="How long to wait for the image and a free place; 0 fails at once."
@@ -77,6 +89,8 @@ class SessionIn(In):
             resources=self.resources.size(),
             network=self.network,
             wait_seconds=self.wait_seconds,
+            template=self.template,
+            files=files_of(self.files),
         )
 
 
@@ -113,11 +127,15 @@ class StepOut(Out):
 
 
 class ProgressOut(Out):
-    """How far the image is that a Session waits for."""
+    """How far the image is that a waiting Session waits for, or the setup of a starting one."""
 
-    bytes_done: int = Field(description="Bytes prepared.")
-    bytes_total: int | None = Field(description="Bytes in all; null while unknown.")
-    phase: str = Field(description="What the node is doing.")
+    phase: str = Field(description="What the node is doing; `setup` when it prepares the sandbox.")
+    bytes_done: int | None = Field(default=None, description="Bytes of the image prepared.")
+    bytes_total: int | None = Field(default=None, description="Its bytes in all; null while unknown.")
+    step: int | None = Field(default=None, description="The step of the setup, from 1.")
+    steps: int | None = Field(default=None, description="How many steps the setup has.")
+    doing: str | None = Field(default=None, description="What the step is, for people.")
+    output: str | None = Field(default=None, description="The end of what the step has printed.")
 
 
 class ResourcesOut(Out):
@@ -128,6 +146,14 @@ class ResourcesOut(Out):
     pids: int | None = Field(description="Processes and threads.")
 
 
+class TemplateMarkOut(Out):
+    """Which Template, as it was called and stood at admission."""
+
+    id: str = Field(description="Its id.")
+    name: str = Field(description="Its name.")
+    revision: int = Field(description="Its revision.")
+
+
 class SessionOut(Out):
     """One sandbox, from admission to its end."""
 
@@ -135,11 +161,12 @@ class SessionOut(Out):
     status: SessionState = Field(description="`ended` and `failed` are final.")
     image: FrozenImageOut = Field(description="The image that it was admitted on.")
     trail: list[StepOut] = Field(description="How that image was chosen.")
+    template: TemplateMarkOut | None = Field(description="The Template that it was admitted with.")
     created_at: datetime = Field(description="When it was admitted.")
     ended_at: datetime | None = Field(description="When it ended or failed.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
     wait_until: datetime | None = Field(description="When waiting ends with `wait_expired`.")
-    progress: ProgressOut | None = Field(description="How far the image is that it waits for.")
+    progress: ProgressOut | None = Field(description="How far it is on its way to run.")
     network: Network = Field(description="What the sandbox reaches.")
     resources: ResourcesOut = Field(description="The least that was asked for.")
     size: SizeOut | None = Field(description="What the sandbox may use; null before it has a place.")
@@ -203,16 +230,27 @@ def _image(frozen: FrozenRelease) -> FrozenImageOut:
     )
 
 
-def progress_out(readiness: Readiness | None) -> ProgressOut | None:
-    """From the prepare that a Session waits for."""
-    if readiness is None:
-        return None
-    return ProgressOut(
-        bytes_done=readiness.bytes_done, bytes_total=readiness.bytes_total or None, phase=readiness.state.value
-    )
+def _mark(template: TemplateMark) -> TemplateMarkOut:
+    return TemplateMarkOut(id=template.id, name=template.name, revision=template.revision)
 
 
-def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut:
+SETUP = "setup"
+Progress = Readiness | SetupProgress | None
+
+
+def progress_out(progress: Progress) -> ProgressOut | None:
+    """From the prepare or the setup that a Session waits for."""
+    match progress:
+        case None:
+            return None
+        case SetupProgress(step, steps, doing, output):
+            return ProgressOut(phase=SETUP, step=step, steps=steps, doing=doing, output=output)
+        case _:
+            done, total = progress.bytes_done, progress.bytes_total or None
+            return ProgressOut(phase=progress.state.value, bytes_done=done, bytes_total=total)
+
+
+def session_out(record: SessionRecord, progress: Progress) -> SessionOut:
     """From the record and the prepare that it waits for."""
     session, allocation = record.session, record.allocation
     asked = session.resources
@@ -221,6 +259,7 @@ def session_out(record: SessionRecord, progress: Readiness | None) -> SessionOut
         status=session.state,
         image=_image(record.frozen),
         trail=trail_out(record.frozen.trail),
+        template=_mark(session.template) if session.template else None,
         created_at=session.created_at,
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,
@@ -245,7 +284,7 @@ def session_state_out(event: SessionEvent) -> SessionStateOut:
     )
 
 
-def admin_session_out(record: SessionRecord, progress: Readiness | None, booted: Booted | None) -> AdminSessionOut:
+def admin_session_out(record: SessionRecord, progress: Progress, booted: Booted | None) -> AdminSessionOut:
     """The same, with where it runs."""
     return AdminSessionOut(
         **dict(session_out(record, progress)),

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from sandbay.sdk import context
 from sandbay.sdk._async.catalog import AsyncImages
+from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
@@ -98,6 +99,7 @@ class AsyncAdminClient:
             transport = AsyncTransport(url or known.url, admin_key or known.administrator_key())
         self.transport = transport
         self.images = AsyncImages(transport)
+        self.publishes = AsyncPublishes(transport)
         self.deployment = AsyncDeployments(transport)
         self.registries = AsyncRegistries(transport)
         self.nodes = AsyncNodes(transport)

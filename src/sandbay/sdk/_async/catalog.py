@@ -1,19 +1,20 @@
 """The catalog, for administrators: images, releases, channels, and what nodes hold of them."""
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.archive import ArchiveFile
 from sandbay.sdk.catalog import STABLE, Asked, prepare_failed, summed
 from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness, Release
+from sandbay.sdk.resources import Channel, Evicted, Image, ProgressCallback, Readiness, Release
 from sandbay.sdk.transport import segment
-from sandbay.sdk.twins import async_each, async_work
+from sandbay.sdk.twins import async_work
 
 _IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
@@ -71,7 +72,9 @@ class AsyncImages:
         Raises `ContentError` and what `create` raises.
         """
         return await self._register(
-            name, {"upload": await self._upload(await async_work(LayoutTar, folder), progress), "tag": tag}, asked
+            name,
+            {"upload": await async_upload(self._transport, await async_work(LayoutTar, folder), progress), "tag": tag},
+            asked,
         )
 
     async def register_archive(
@@ -88,7 +91,9 @@ class AsyncImages:
         `tag` says which image where there are several, as the archive spells it. Raises as `register_layout` does.
         """
         return await self._register(
-            name, {"upload": await self._upload(await async_work(ArchiveFile, file), progress), "tag": tag}, asked
+            name,
+            {"upload": await async_upload(self._transport, await async_work(ArchiveFile, file), progress), "tag": tag},
+            asked,
         )
 
     async def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
@@ -206,19 +211,6 @@ class AsyncImages:
         )
         return await self._transport.send(call)
 
-    async def _upload(self, content: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
-        call = AsyncCall(
-            "POST",
-            "/core/v1/sandbox/uploads",
-            body=lambda: _told(content, progress),
-            headers={"Content-Type": "application/octet-stream", "Content-Length": str(content.size)},
-            read_timeout=600.0,
-        )
-        upload = str((await self._transport.send(call))["id"])
-        if progress is not None:
-            progress(Progress("verifying"))  # which is part of the registration, and may take a while
-        return upload
-
     async def _channel(self, asked: Reference) -> Channel:
         name = asked.channel or STABLE
         channel = (await self.get(asked.name)).channels.get(name)
@@ -233,13 +225,3 @@ class AsyncImages:
                 return release
         message = f"{asked.name} has no release with this digest"
         raise UnknownReferenceError(message, code="release_unknown", param="reference")
-
-
-async def _told(content: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> AsyncIterator[bytes]:
-    """The content's pieces; the callback is told of each that was taken."""
-    done = 0
-    async for piece in async_each(content):
-        yield piece
-        done += len(piece)
-        if progress is not None:
-            progress(Progress("uploading", done, content.size))

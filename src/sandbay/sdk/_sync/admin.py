@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from sandbay.sdk import context
 from sandbay.sdk._sync.catalog import Images
+from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
@@ -99,6 +100,7 @@ class AdminClient:
             transport = Transport(url or known.url, admin_key or known.administrator_key())
         self.transport = transport
         self.images = Images(transport)
+        self.publishes = Publishes(transport)
         self.deployment = Deployments(transport)
         self.registries = Registries(transport)
         self.nodes = Nodes(transport)

@@ -2,19 +2,20 @@
 """The catalog, for administrators: images, releases, channels, and what nodes hold of them."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.archive import ArchiveFile
 from sandbay.sdk.catalog import STABLE, Asked, prepare_failed, summed
 from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness, Release
+from sandbay.sdk.resources import Channel, Evicted, Image, ProgressCallback, Readiness, Release
 from sandbay.sdk.transport import segment
-from sandbay.sdk.twins import each, work
+from sandbay.sdk.twins import work
 
 _IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
@@ -67,7 +68,11 @@ class Images:
         The same content again is the same release. It is `pending` until a node has proved it (`wait_active`).
         Raises `ContentError` and what `create` raises.
         """
-        return self._register(name, {"upload": self._upload(work(LayoutTar, folder), progress), "tag": tag}, asked)
+        return self._register(
+            name,
+            {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
+            asked,
+        )
 
     def register_archive(
         self,
@@ -82,7 +87,11 @@ class Images:
 
         `tag` says which image where there are several, as the archive spells it. Raises as `register_layout` does.
         """
-        return self._register(name, {"upload": self._upload(work(ArchiveFile, file), progress), "tag": tag}, asked)
+        return self._register(
+            name,
+            {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
+            asked,
+        )
 
     def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
@@ -199,19 +208,6 @@ class Images:
         )
         return self._transport.send(call)
 
-    def _upload(self, content: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
-        call = Call(
-            "POST",
-            "/core/v1/sandbox/uploads",
-            body=lambda: _told(content, progress),
-            headers={"Content-Type": "application/octet-stream", "Content-Length": str(content.size)},
-            read_timeout=600.0,
-        )
-        upload = str((self._transport.send(call))["id"])
-        if progress is not None:
-            progress(Progress("verifying"))  # which is part of the registration, and may take a while
-        return upload
-
     def _channel(self, asked: Reference) -> Channel:
         name = asked.channel or STABLE
         channel = (self.get(asked.name)).channels.get(name)
@@ -226,13 +222,3 @@ class Images:
                 return release
         message = f"{asked.name} has no release with this digest"
         raise UnknownReferenceError(message, code="release_unknown", param="reference")
-
-
-def _told(content: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> Iterator[bytes]:
-    """The content's pieces; the callback is told of each that was taken."""
-    done = 0
-    for piece in each(content):
-        yield piece
-        done += len(piece)
-        if progress is not None:
-            progress(Progress("uploading", done, content.size))

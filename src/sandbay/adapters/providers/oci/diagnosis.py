@@ -1,6 +1,7 @@
 """Is this host fit? One finding per thing that sandboxes need, each with what to do, each probe with a time limit."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,85 +36,105 @@ class Host:
 
 
 def diagnose(host: Host) -> Sequence[Finding]:
-    """All findings, good ones too."""
+    """All findings, good ones too. What cannot be looked at, because something else is missing, says so."""
+    version = host.runtime.version(_SECONDS)
+    # Half of it is tried out in namespaces; where nobody can make them, the rest would only repeat that.
+    enclosing = shutil.which("unshare") is not None
     return (
         _root(),
-        *_runtime(host),
+        _runtime(host, version),
+        _seccomp(host, version),
         _init(host),
-        _user_namespaces(),
+        _user_namespaces() if enclosing else _unseen("user_namespaces"),
         _overlay(),
-        _idmap(host),
+        _idmap(host) if enclosing else _unseen("idmapped_mounts"),
         _cgroup_kill(host),
         _limits(host),
         _network(host),
     )
 
 
-def _finding(name: str, fault: str | None, good: str) -> Finding:
-    """A good finding, or a fault that says what to do."""
-    return Finding(name, fault is None, fault or good, None if fault is None else Reason.HOST_UNFIT)
+def _good(name: str, says: str) -> Finding:
+    return Finding(name, ok=True, says=says)
+
+
+def _bad(name: str, says: str, do: str) -> Finding:
+    return Finding(name, ok=False, says=says, reason=Reason.HOST_UNFIT, do=do)
+
+
+def _unseen(name: str) -> Finding:
+    return _bad(name, "cannot be looked at without the program unshare", "install the package util-linux")
 
 
 def _root() -> Finding:
-    fault = None if os.geteuid() == 0 else "this process is not root: start it with sudo"
-    return _finding("root", fault, "runs as root")
+    if os.geteuid() == 0:
+        return _good("root", "runs as root")
+    return _bad("root", "this process is not root", "start it with sudo")
 
 
-def _runtime(host: Host) -> tuple[Finding, Finding]:
+def _runtime(host: Host, version: str | None) -> Finding:
+    if version is None:
+        program = host.runtime.program
+        return _bad("runtime", f"{program} does not answer", f"install the package {Path(program).name}")
+    return _good("runtime", "".join(version.splitlines()[:1]))
+
+
+def _seccomp(host: Host, version: str | None) -> Finding:
     program = host.runtime.program
-    version = host.runtime.version(_SECONDS)
-    missing = None if version is not None else f"{program} does not answer: install the package {Path(program).name}"
-    first = (version or "").splitlines()[:1]
-    filters = None if version and "libseccomp" in version else f"{program} was built without seccomp: install another"
-    return _finding("runtime", missing, "".join(first)), _finding(
-        "seccomp", filters, "the runtime filters system calls"
-    )
+    if version is None:
+        says = f"cannot be looked at without {program}"
+        return _bad("seccomp", says, f"install the package {Path(program).name}")
+    if "libseccomp" not in version:
+        return _bad("seccomp", f"{program} was built without seccomp", "install the one of your distribution")
+    return _good("seccomp", "the runtime filters system calls")
 
 
 def _init(host: Host) -> Finding:
     """A real run: a program of another architecture, or a script, would not be an init."""
-    fault = None
     if _exit_code([str(host.init), "-V"]) != 0:
-        fault = f"there is no init at {host.init}: install the package {host.init.name}"
-    return _finding("init", fault, f"{host.init} runs")
+        return _bad("init", f"there is no init at {host.init}", f"install the package {host.init.name}")
+    return _good("init", f"{host.init} runs")
 
 
 def _user_namespaces() -> Finding:
-    fault = None
     if _exit_code(["unshare", "--user", "--map-root-user", "true"]) != 0:
-        fault = "user namespaces cannot be made: set user.max_user_namespaces (sysctl) above 0"
-    return _finding("user_namespaces", fault, "user namespaces can be made")
+        do = "set user.max_user_namespaces (sysctl) above 0; in a container, allow it unshare and mount"
+        return _bad("user_namespaces", "user namespaces cannot be made", do)
+    return _good("user_namespaces", "user namespaces can be made")
 
 
 def _overlay() -> Finding:
     known = Path("/proc/filesystems").read_text().split()
-    fault = None
     if "overlay" not in known and _exit_code(["modprobe", "overlay"]) != 0:
-        fault = "the kernel has no overlay file system: load the module overlay"
-    return _finding("overlay", fault, "the kernel has the overlay file system")
+        return _bad("overlay", "the kernel has no overlay file system", "load it: modprobe overlay")
+    return _good("overlay", "the kernel has the overlay file system")
 
 
 def _idmap(host: Host) -> Finding:
     why = rootfs.idmap_supported(host.home)
-    fault = None if why is None else f"layers cannot be mounted with shifted owners ({why}): kernel 5.19 or newer"
-    return _finding("idmapped_mounts", fault, "layers can be mounted with shifted owners")
+    if why is not None:
+        do = f"have kernel 5.19 or newer (this is {os.uname().release}), and SANDBAY_HOME on ext4, xfs or btrfs"
+        return _bad("idmapped_mounts", f"layers cannot be mounted with shifted owners: {why}", do)
+    return _good("idmapped_mounts", "layers can be mounted with shifted owners")
 
 
 def _cgroup_kill(host: Host) -> Finding:
-    fault = None
     if host.cgroups.own_mount:
         if "cgroup2" not in Path("/proc/filesystems").read_text():
-            fault = "the kernel has no cgroup2: it is needed to end a command's whole tree"
+            says = "the kernel has no cgroup2, which ends a command's whole tree"
+            return _bad("cgroup_kill", says, "have a kernel with CONFIG_CGROUPS and cgroup2")
     elif tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) < (5, 14):
-        fault = "the kernel cannot kill a control group in one step: kernel 5.14 or newer"
-    return _finding("cgroup_kill", fault, f"control groups: {host.cgroups.layout}")
+        says = f"this kernel, {os.uname().release}, cannot kill a control group in one step"
+        return _bad("cgroup_kill", says, "have kernel 5.14 or newer")
+    return _good("cgroup_kill", f"control groups: {host.cgroups.layout}")
 
 
 def _limits(host: Host) -> Finding:
     missing = sorted(_WANTED - host.enforceable())
-    where = "cgroup.controllers" if host.cgroups.layout is Layout.UNIFIED else "/sys/fs/cgroup"
-    fault = f"no control group controller for {', '.join(missing)}: enable it in {where}" if missing else None
-    return _finding("limits", fault, "cpus, memory and pids can be limited")
+    if missing:
+        where = "cgroup.controllers" if host.cgroups.layout is Layout.UNIFIED else "/sys/fs/cgroup"
+        return _bad("limits", f"no control group controller for {', '.join(missing)}", f"enable it in {where}")
+    return _good("limits", "cpus, memory and pids can be limited")
 
 
 _NO_NAMES = "the host's own nameservers are its loopback's or IPv6; name others in SANDBAY_NAMESERVERS"
@@ -122,8 +143,9 @@ _NO_NAMES = "the host's own nameservers are its loopback's or IPv6; name others 
 def _network(host: Host) -> Finding:
     """Not fatal: without it only Sessions that ask for a network are refused."""
     fault = host.network.fault()
-    if fault:
-        return Finding("network", ok=False, says=f"sandboxes cannot have a network: {fault}", fatal=False)
+    if fault is not None:
+        says = f"sandboxes cannot have a network: {fault.seen}"
+        return Finding("network", ok=False, says=says, fatal=False, do=fault.do)
     servers = ", ".join(host.network.nameservers())
     names = f"ask {servers} for names" if servers else f"know no names: {_NO_NAMES}"
     allowed = "".join(f", {each} allowed" for each in host.network.reach.allowed)

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -61,6 +62,13 @@ exec nft -f -
 log = structlog.get_logger()
 
 
+class Lack(NamedTuple):
+    """What this host lacks for it, and what to do."""
+
+    seen: str
+    do: str
+
+
 @dataclass
 class SandboxNetwork:
     """One per provider. `folder` is volatile; `owner` names installation and home."""
@@ -80,20 +88,24 @@ class SandboxNetwork:
         """The name of bridge and table."""
         return net_name(self.owner)
 
-    def fault(self) -> str | None:
+    def fault(self) -> Lack | None:
         """Why this host cannot enforce it, or None. Tried out in a network namespace that goes at once."""
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if missing:
-            return f"install the programs {', '.join(missing)} (packages nftables, iproute2)"
+            return Lack(f"no program {', '.join(missing)}", "install the packages nftables, iproute2, util-linux")
         if _plugins() is None:
-            return "there are no CNI plugins: install the package containernetworking-plugins"
+            return Lack("there are no CNI plugins", "install the package containernetworking-plugins")
         if _text(_FORWARDING).strip() != "1" and not os.access(_FORWARDING, os.W_OK):
-            return "packets are not forwarded and that cannot be changed: set net.ipv4.ip_forward (sysctl) to 1"
+            says = "packets are not forwarded and that cannot be changed"
+            return Lack(says, "set net.ipv4.ip_forward (sysctl) to 1")
         rules = install_rules(self._net(IPv4Network("198.18.0.0/20")))
         try:
             _call(["unshare", "--net", "--", "/bin/sh", "-ec", _TRY, "sh", self.name], rules, _PROBE_SECONDS)
         except OSError as error:
-            return f"the kernel does not make or guard a bridge here: {error.strerror}"
+            says = f"the kernel does not make or guard a bridge here: {error.strerror}"
+            return Lack(
+                says, "load the modules bridge, veth and nf_tables; in a container, allow it network namespaces"
+            )
         return None
 
     def nameservers(self) -> Sequence[str]:

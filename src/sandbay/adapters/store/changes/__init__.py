@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from sandbay.adapters.store.changes import catalog, fleet, projects, publishes, records, sessions
+from sandbay.adapters.store.changes import catalog, fleet, projects, publishes, records, sessions, templates
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.ports.changes import Change, Conflict, ConflictKind
 
@@ -21,6 +21,7 @@ WRITES: Writes = {
     **publishes.WRITES,
     **records.WRITES,
     **sessions.WRITES,
+    **templates.WRITES,
 }
 
 

@@ -10,6 +10,7 @@ from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import (
     allocations,
     frozen_releases,
+    frozen_templates,
     idempotency_keys,
     is_open,
     pins,
@@ -19,12 +20,14 @@ from sandbay.adapters.store.tables import (
 )
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.session import FINAL
+from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import AdmitSession, Conflict, ConflictKind, MoveAllocation, MoveSession, Reserve
 
 _KEY_USED = select(idempotency_keys.c.session).where(
     idempotency_keys.c.project == bindparam("project"), idempotency_keys.c.key == bindparam("key")
 )
 _ADD_SESSION = insert(sessions).inline()
+_TEMPLATE_THERE = select(frozen_templates.c.digest).where(frozen_templates.c.digest == bindparam("digest"))
 
 
 def _add_event() -> Insert:
@@ -47,6 +50,8 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
     session, frozen = change.session, change.frozen
     if session.frozen_digest != frozen.document_digest:
         raise ValueError(f"Session {session.id} does not name the frozen release that it is admitted on")
+    if session.template_digest != (change.template and change.template.document_digest):
+        raise ValueError(f"Session {session.id} does not name the frozen Template that it is prepared with")
     use = {"project": session.project, "key": change.idempotency_key}
     if change.idempotency_key is not None:
         refuse_taken(connection, _KEY_USED, use, change)
@@ -59,11 +64,21 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
         "content_key": frozen.content_key,
     }
     connection.execute(insert(frozen_releases), row)
+    _keep_template(connection, change.template)
     connection.execute(_ADD_SESSION, values_of(session))
     connection.execute(_ADD_EVENT, {"key": session.id, "at": session.created_at})
     if change.idempotency_key is not None:
         used = {**use, "body_hash": change.body_hash, "session": session.id}
         connection.execute(insert(idempotency_keys), used)
+
+
+def _keep_template(connection: Connection, template: FrozenTemplate | None) -> None:
+    """Once, however many Sessions are prepared with it."""
+    if template is None:
+        return
+    digest = {"digest": template.document_digest}
+    if connection.execute(_TEMPLATE_THERE, digest).first() is None:
+        connection.execute(insert(frozen_templates), {**digest, "document": template.document.decode()})
 
 
 _OPEN_OF_SESSION = select(allocations.c.id).where(allocations.c.session == bindparam("session"), is_open)

@@ -4,7 +4,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, fleet, projects, publishes, records, sessions
+from sandbay.adapters.store.queries import catalog, fleet, projects, publishes, records, sessions, templates
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -17,6 +17,7 @@ ANSWERS: Answers = {
     **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **templates.ANSWERS,
 }
 
 

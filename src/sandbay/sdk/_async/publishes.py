@@ -1,0 +1,115 @@
+"""Publishing: releases of images from folders."""
+
+import os
+import uuid
+from collections.abc import Sequence
+from typing import Unpack
+
+import httpx
+
+from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk._async.uploads import async_upload
+from sandbay.sdk.client import said
+from sandbay.sdk.errors import of_reason
+from sandbay.sdk.folder import FolderTar, commit_of
+from sandbay.sdk.publishes import Events, LogCallback, Publish, Publishing, PublishPlan
+from sandbay.sdk.resources import ProgressCallback
+from sandbay.sdk.transport import segment
+from sandbay.sdk.twins import async_work
+
+_PUBLISHES = "/core/v1/sandbox/publishes"
+_PATIENCE = 60.0
+_SILENCE = 60.0
+
+
+class AsyncPublishes:
+    """The installation's publishes."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def start(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        promote: str | None = None,
+        progress: ProgressCallback | None = None,
+        **asked: Unpack[Publishing],
+    ) -> Publish:
+        """Upload a folder and have it published, by its image.toml or by a plain `dockerfile` in it under `name`.
+
+        It goes on by itself; `follow` waits for its end. Raises `RequestError` (invalid_body), `ContentError`,
+        `UnknownReferenceError`, `ChoosingError`.
+        """
+        body = {
+            **asked,
+            "upload": await self._sent(folder, progress),
+            "promote": promote,
+            "source_commit": await async_work(commit_of, folder),
+        }
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        call = AsyncCall("POST", _PUBLISHES, json=said(body), headers=key, repeatable=True, read_timeout=600.0)
+        return Publish.of(await self._transport.send(call))
+
+    async def plan(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        progress: ProgressCallback | None = None,
+        **asked: Unpack[Publishing],
+    ) -> PublishPlan:
+        """What publishing the folder would do now. Raises as `start` does."""
+        body = {**asked, "upload": await self._sent(folder, progress)}
+        call = AsyncCall("POST", f"{_PUBLISHES}/plan", json=said(body), repeatable=True, read_timeout=600.0)
+        return PublishPlan.of(await self._transport.send(call))
+
+    async def get(self, publish: str) -> Publish:
+        """One publish. Raises `UnknownReferenceError` (not_found)."""
+        call = AsyncCall("GET", f"{_PUBLISHES}/{segment(publish)}", patience=_PATIENCE)
+        return Publish.of(await self._transport.send(call))
+
+    async def list(self, image: str | None = None) -> Sequence[Publish]:
+        """Newest first; of one image or of all."""
+        return [Publish.of(item) async for item in self._transport.pages(_PUBLISHES, {"image": image})]
+
+    async def cancel(self, publish: str) -> Publish:
+        """End it as soon as its build has stopped. Raises `StateError` (already_ended)."""
+        call = AsyncCall("POST", f"{_PUBLISHES}/{segment(publish)}/cancel", repeatable=True)
+        return Publish.of(await self._transport.send(call))
+
+    async def follow(self, publish: str, *, log: LogCallback | None = None) -> Publish:
+        """Wait until it is done, across interruptions of the connection; `log` is told what its build says.
+
+        Raises why it failed: `RequestError` (build_failed), `StateError` (cancelled), the fault of its release, ….
+        """
+        events = Events()
+        while True:
+            await self._listen(publish, events, log)
+            now = await self.get(publish)
+            if now.phase == "done":
+                return now
+            if now.ended:
+                raise of_reason(now.raw.get("fault"))
+
+    async def _listen(self, publish: str, events: Events, log: LogCallback | None) -> None:
+        """Until the stream ends, or breaks off: whoever asks again goes on from there."""
+        call = AsyncCall(
+            "GET",
+            f"{_PUBLISHES}/{segment(publish)}/log",
+            headers={"Last-Event-ID": events.last_id},
+            read_timeout=_SILENCE,
+            patience=_PATIENCE,
+        )
+        response = await self._transport.open(call)
+        try:
+            async for chunk in response.aiter_bytes():
+                for name, data in events.take(chunk):
+                    if name == "log" and log is not None:
+                        log(str(data["text"]))
+        except (httpx.TransportError, httpx.StreamError):
+            return
+        finally:
+            await response.aclose()
+
+    async def _sent(self, folder: str | os.PathLike[str], progress: ProgressCallback | None) -> str:
+        return await async_upload(self._transport, await async_work(FolderTar, folder), progress)

@@ -1,0 +1,77 @@
+"""`sandbay doctor` on a host that lacks things: what is missing, whether it matters, and what to install."""
+
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from sandbay.entrypoints import examine
+from sandbay.entrypoints.settings import Settings
+from tests.e2e.installation import Installation
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("real_sandboxes")]
+
+
+@pytest.fixture
+def nothing() -> Iterator[Installation]:
+    """No installation, only a place for one."""
+    place = Installation()
+    yield place
+    shutil.rmtree(place.root)
+
+
+def path_without(folder: pathlib.Path, *programs: str) -> str:
+    """A PATH with everything that is there, but for these."""
+    folder.mkdir()
+    for place in os.environ["PATH"].split(":"):
+        for program in pathlib.Path(place).glob("*"):
+            if program.name not in programs and not (folder / program.name).is_symlink():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    "lacks, package, code, bad",
+    [
+        ("runc", "runc", 125, {"runtime", "seccomp"}),
+        ("unshare", "util-linux", 125, {"user_namespaces", "idmapped_mounts", "network"}),
+        ("nft", "nftables", 0, {"network"}),
+        ("buildah", "buildah", 0, {"builder"}),
+    ],
+)
+def test_what_is_missing_is_told_with_its_package(
+    nothing: Installation, tmp_path: pathlib.Path, lacks: str, package: str, code: int, bad: set[str]
+) -> None:
+    path = path_without(tmp_path / "bin", lacks)
+    program = nothing.cli("doctor", "--json", env={"PATH": path})
+    found = {finding["name"]: finding for finding in program.data}
+    assert program.code == code
+    assert {name for name, finding in found.items() if not finding["ok"]} == bad
+    assert all(package in found[name]["do"] for name in bad)
+    assert all(finding["do"] == "" for finding in found.values() if finding["ok"])
+    people = nothing.cli("doctor", "-q", env={"PATH": path})
+    assert [line.split()[:2] for line in people.out.splitlines() if "→" not in line] == [
+        ["FAIL" if found[name]["fatal"] else "note", name] for name in found if name in bad
+    ]
+    assert package in people.out
+
+
+def test_a_home_that_sandboxes_cannot_pass_is_told(nothing: Installation) -> None:
+    nothing.root.chmod(0o700)
+    done = nothing.cli("doctor", "--json")
+    (home,) = [finding for finding in done.data if finding["name"] == "home"]
+    assert done.code == 125
+    assert str(nothing.root) in home["says"]
+    assert "SANDBAY_HOME" in home["do"]
+    nothing.root.chmod(0o711)
+    assert nothing.ok("doctor", "-q").out == ""
+
+
+def test_who_is_not_root_is_told_what_to_do(nothing: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    first, *others = examine.examine(Settings(nothing.home, nothing.run))
+    assert (first.name, first.ok, first.fatal) == ("root", False, True)
+    assert "sudo" in first.do
+    assert {finding.name for finding in others} == {"home", "room", "builder"}
