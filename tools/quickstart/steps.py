@@ -10,10 +10,8 @@ from sandbay.sdk import Client, Sandbox
 from tools.machine import ROOT
 from tools.quickstart.guide import REFUSED, SANDBAY, Guide, insist
 from tools.quickstart.publishing import publish
-from tools.quickstart.work import PREFERRED, REVIEW, WORKS, Work
+from tools.quickstart.work import COMMERCIAL, REVIEW, SECOND_REVIEW, WORKS, Work
 
-IMAGES = ROOT / "images"
-SECOND_REVIEW = ROOT / "tools" / "quickstart" / "review-2"
 PICTURES = ROOT / "build" / "quickstart"
 PROJECT = "acme"
 SETTING = "git config --system init.defaultBranch || echo 'no default branch is set'"
@@ -36,8 +34,8 @@ def images(guide: Guide) -> None:
         "its layers, and are built side by side. A release can be chosen once a sandbox of it has been started "
         "and its tools have told their versions.",
     )
-    publish(guide, [IMAGES / "base"])
-    publish(guide, [IMAGES / work.image for work in WORKS])
+    publish(guide, [ROOT / "images" / "base"])
+    publish(guide, [work.folder for work in WORKS])
     guide.run("images", "ls")
 
 
@@ -51,14 +49,14 @@ def project(guide: Guide) -> None:
     if PROJECT not in {known["name"] for known in guide.ask_quietly("projects", "ls")["items"]}:
         guide.run("projects", "create", PROJECT)
     guide.project_key = guide.ask("keys", "create", "tour", "--project", PROJECT)["secret"]
-    guide.run("projects", "set", "--image", PREFERRED)
+    guide.run("projects", "set", "--image", COMMERCIAL.image)
     with guide.project() as client:
+        there = {template.name for template in client.templates.list()}
         for left in client.sessions.list():
             client.sessions.delete(left.id)
-        for work in WORKS:
-            template = client.templates.put(work.image, work.template)
-            needs = ", ".join(template.requires)
-            guide.say(f"  Template {template.name:<12}runs {template.image.name}:{template.image.release}, needs {needs}")
+    for work in WORKS:
+        folder = str(work.template.relative_to(ROOT))
+        guide.run("templates", *(("update", work.image) if work.image in there else ("create",)), folder)
 
 
 @dataclass(frozen=True, slots=True)
