@@ -5,15 +5,14 @@ and the npm registry, nothing else.
 """
 
 import argparse
-import shutil
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from sandbay.sdk import SandbayError
-from tools.quickstart.guide import Guide, TourError
-from tools.quickstart.steps import STEPS, stay
+from tools.quickstart.guide import SANDBAY, Guide, TourError
+from tools.quickstart.steps import STEPS, Step, leave_nothing, stay
 
 HOME = Path("/var/lib/sandbay-quickstart")
 
@@ -23,22 +22,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     begun = time.monotonic()
     guide = Guide(options.home)
-    ended = False
+    code = _walk(guide, STEPS)
+    if options.exit:
+        code = max(code, _walk(guide, [leave_nothing]))
+    elif code == 0:
+        stay(guide)
+    print(f"\n{'Failed' if code else 'Done'} after {time.monotonic() - begun:.0f} s.")
+    return code
+
+
+def _walk(guide: Guide, steps: Sequence[Step]) -> int:
+    """The exit code: 0, 1 when a step did not do what it shows, 130 when the reader has interrupted it."""
     try:
-        for step in STEPS:
+        for step in steps:
             step(guide)
-        ended = True
     except (TourError, SandbayError) as error:
         print(f"\nquickstart: {error}", file=sys.stderr)
-        print(f"  The installation's log: {guide.home}/log/sandbay.log", file=sys.stderr)
+        print(f"  What the installation says: {guide.home}/log/sandbay.log", file=sys.stderr)
         print("  Begin again, with what has been built: ./dev quickstart", file=sys.stderr)
-    finally:
-        if options.exit:
-            _leave_nothing(guide)
-    if ended and not options.exit:
-        stay(guide)
-    print(f"\n{'Done' if ended else 'Failed'} after {time.monotonic() - begun:.0f} s.")
-    return 0 if ended else 1
+        return 1
+    except KeyboardInterrupt:
+        print("\nquickstart: interrupted. Go on: ./dev quickstart", file=sys.stderr)
+        print(f"  Stop it: SANDBAY_HOME={guide.home} {SANDBAY} down", file=sys.stderr)
+        return 130
+    return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -46,12 +53,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--exit", action="store_true", help="stop and remove everything at the end")
     parser.add_argument("--home", type=Path, default=HOME, metavar="DIR", help="where it lives (%(default)s)")
     return parser.parse_args(arguments)
-
-
-def _leave_nothing(guide: Guide) -> None:
-    guide.step("Stop", "Sessions, sandboxes, mounts, process and files of the tour go. What was built is kept.")
-    guide.run("down")
-    shutil.rmtree(guide.home, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The steps of the tour, in order. Each shows one thing, and insists that it is so."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +76,7 @@ def four_sessions(guide: Guide) -> None:
         "A Session is one sandbox. Which release it runs is decided once, when it is admitted, and frozen for its "
         "whole life, with who decided.",
     )
-    guide.say("$ python: Sandbox.create(template=…), four times at once")
+    guide.say(">>> Sandbox.create(template=…)  # in Python, for the four Templates at once")
     with guide.project() as client, ThreadPoolExecutor() as pool:
         done = dict(zip(WORKS, pool.map(lambda work: _at_work(client, work), WORKS), strict=True))
     guide.say(f"  {'SESSION':<26}{'IMAGE':<14}{'DECIDED BY':<18}{'STARTED IN':<12}DIGEST")
@@ -127,8 +128,8 @@ def three_refusals(guide: Guide) -> None:
     """Three things that cannot be had, three different answers, and never another image instead."""
     guide.step(
         "Three things that cannot be had",
-        "There are good images right beside. Still nobody gets another one than asked for: the answer is a reason, "
-        "what to do about it, and whether it passes.",
+        "There are good images right beside. Still nobody gets another one than asked for: each answer is a reason "
+        "of its own, and what to do about it.",
     )
     guide.run("images", "evict", "review:2")
     for code, arguments in _refused().items():
@@ -148,7 +149,7 @@ def _refused() -> dict[str, Sequence[str]]:
 def stay(guide: Guide) -> None:
     """Say what is there, and what to try next."""
     review, design = guide.sessions["review"], guide.sessions["design"]
-    sudo = "sudo --preserve-env=SANDBAY_HOME env PATH=$PATH " if os.environ.get("SUDO_USER") else ""
+    down = f"sudo SANDBAY_HOME={guide.home} {SANDBAY} down" if os.environ.get("SUDO_USER") else "sandbay down"
     guide.step("It stays up", "The four Sessions live. In this or another terminal:")
     guide.say(f"export PATH={SANDBAY.parent}:$PATH")
     guide.say(f"export SANDBAY_HOME={guide.home} SANDBAY_API_KEY={guide.project_key}\n")
@@ -159,11 +160,20 @@ def stay(guide: Guide) -> None:
         ("sandbay run web -- node --version", "one command in a sandbox of its own"),
         ("sandbay images inspect commercial", "a release: layers, verified tools"),
         ("sandbay images explain --template review", "what a create would decide now"),
-        (f"{sudo}sandbay down", "stop it all"),
+        (down, "stop it all"),
     ):
-        guide.say(f"{command:<72}  # {why}")
+        guide.say(f"{command:<76}  # {why}")
     guide.say(f"\nThe interface is at {guide.url}: /v1 with the key above, /core/v1 with the administrator key")
     guide.say(f"in {guide.home / 'context.json'}. The picture: {PICTURES / 'request.png'}")
 
 
-STEPS: Sequence[Callable[[Guide], None]] = (start, images, project, four_sessions, moved_channel, three_refusals)
+def leave_nothing(guide: Guide) -> None:
+    """Stop the installation and remove its folder."""
+    guide.step("Stop", "Sessions, sandboxes, mounts, process and files of the tour go. What was built is kept.")
+    guide.run("down")
+    if guide.home.exists():
+        shutil.rmtree(guide.home)
+
+
+Step = Callable[[Guide], None]
+STEPS: Sequence[Step] = (start, images, project, four_sessions, moved_channel, three_refusals)
