@@ -21,8 +21,6 @@ class Wish(TypedDict, total=False):
     network: str | None
     files: Mapping[str, str | bytes] | None
     """Path in the workspace → content."""
-    requires: Sequence[str] | None
-    """Tools that the image must have, such as `node>=20`."""
     metadata: Mapping[str, str] | None
 
 
