@@ -23,6 +23,7 @@ request. Faults, which may be combined:
     limit=3         the first two requests of every path are 429 with Retry-After: 3;  limit-date=3, limit-bare
     busy=2          that many 503 for every path first
     redirect        blobs are 307 to the storage; redirect-loop, redirect-file, redirect-to=URL
+    hold=EVENT      each blob of more than 64 KiB stops halfway until the event is set
     drip            blobs one byte at a time, slowly;  silent  nothing at all after the headers
     huge            manifests never end
 """
@@ -161,6 +162,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _body(self, body: bytes, *, blob: bool) -> None:
         if blob and "silent" in self.faults:
             self.registry.closing.wait()
+        elif "hold" in self.faults and len(body) > 64 * 1024:
+            self.wfile.write(body[: len(body) // 2])
+            while not self.faults["hold"].wait(0.05) and not self.registry.closing.is_set():
+                pass
+            self.wfile.write(body[len(body) // 2 :])
         elif blob and "drip" in self.faults:
             for at in range(len(body)):
                 self.wfile.write(body[at : at + 1])
