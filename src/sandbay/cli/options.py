@@ -26,6 +26,7 @@ Stdin = Annotated[bool, typer.Option("--interactive", "-i", help="Pass standard 
 Tty = Annotated[bool, typer.Option("--tty", "-t", help="Give it a terminal; with -i every key goes inside.")]
 Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
 Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
+Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it with this Template of the project.")]
 Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
 Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)

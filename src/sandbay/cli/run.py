@@ -23,6 +23,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     user: options.User = None,
     workdir: options.Workdir = None,
     platform: options.Platform = None,
+    template: options.Template = None,
     timeout: options.Timeout = None,
     wait: options.Wait = options.WAIT,
     network: options.Network = None,
@@ -50,7 +51,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
-        admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
+        admission = client.sessions.request(image, wait=wait, platform=platform, template=template, network=network)
         bar = Bar(image, quiet=quiet or as_json)
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)

@@ -1,6 +1,6 @@
 """What a project may ask for, whichever client asks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 WAIT = 1800
@@ -10,11 +10,17 @@ WAIT = 1800
 class Wish(TypedDict, total=False):
     """What else a Session should be like; what is absent or None is the installation's choice."""
 
+    template: str | None
+    """A Template of the project, by name or id."""
     platform: str | None
     env: Mapping[str, str] | None
     resources: Mapping[str, Any] | None
     """At least `{cpus?, memory?, pids?}`, memory in bytes."""
     network: str | None
+    files: Mapping[str, str | bytes] | None
+    """Path in the workspace → content."""
+    requires: Sequence[str] | None
+    """Tools that the image must have, such as `node>=20`."""
     metadata: Mapping[str, str] | None
 
 

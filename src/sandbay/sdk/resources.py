@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbay.sdk.wire import Resource, each, moment, take
@@ -10,16 +10,24 @@ from sandbay.sdk.wire import Resource, each, moment, take
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far something is. `bytes_total` is None while nobody knows it yet; `phase` is one or two words."""
+    """How far something is. `bytes_total` is None while nobody knows it yet; `phase` is one or two words.
+
+    In the phase `setup`: `step` of `steps`, what it is `doing`, and the end of what it has printed.
+    """
 
     phase: str
     bytes_done: int = 0
     bytes_total: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    doing: str | None = None
+    output: str | None = None
 
     @classmethod
     def of(cls, data: Any) -> "Progress":
-        """From `{phase, bytes_done, bytes_total}`."""
-        return take(cls, data)
+        """From the API's `progress`."""
+        progress = take(cls, data)
+        return progress if progress.bytes_done is not None else replace(progress, bytes_done=0)
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -320,6 +328,25 @@ class Key(Resource):
     def of(cls, data: Any) -> "Key":
         """From the key resource."""
         return take(cls, data, created_at=moment, revoked_at=moment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template(Resource):
+    """A project's reusable preparation of Sessions; its other members are in `raw`."""
+
+    id: str
+    name: str
+    revision: int
+    runtime_image_id: str | None = None
+    image: FrozenImage | None = None
+    refusal: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    updated_at: str | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Template":
+        """From the template's resource."""
+        return take(cls, data, image=FrozenImage.of, warnings=each(str))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,12 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
 from sandbay.sdk._async.events import follow
+from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
+from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
 
 
@@ -24,9 +26,11 @@ class AsyncImages:
         """All of them."""
         return [UsableImage.of(item) async for item in self._transport.pages("/v1/images")]
 
-    async def explain(self, image: str | None = None, *, platform: str | None = None) -> Mapping[str, Any]:
+    async def explain(
+        self, image: str | None = None, *, platform: str | None = None, template: str | None = None
+    ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform}
+        body = {"runtime_image_id": image, "platform": platform, "template": template}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
@@ -46,7 +50,8 @@ class AsyncSessions:
         **wish: Unpack[Wish],
     ) -> AsyncAdmission:
         """A Session to be made, nothing sent yet. `wait` in seconds."""
-        return AsyncAdmission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
+        said = {**wish, "files": files(wish.get("files"))}
+        return AsyncAdmission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **said})
 
     async def list(self) -> Sequence[Session]:
         """All Sessions of the project, ended ones included as long as they are kept."""
@@ -90,6 +95,7 @@ class AsyncClient:
         self.transport = transport
         self.images = AsyncImages(transport)
         self.sessions = AsyncSessions(transport)
+        self.templates = AsyncTemplates(transport)
 
     async def project(self) -> Project:
         """The project of this key."""

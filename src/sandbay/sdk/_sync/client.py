@@ -8,10 +8,12 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
 from sandbay.sdk._sync.events import follow
+from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
+from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
 
 
@@ -25,9 +27,11 @@ class Images:
         """All of them."""
         return [UsableImage.of(item) for item in self._transport.pages("/v1/images")]
 
-    def explain(self, image: str | None = None, *, platform: str | None = None) -> Mapping[str, Any]:
+    def explain(
+        self, image: str | None = None, *, platform: str | None = None, template: str | None = None
+    ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform}
+        body = {"runtime_image_id": image, "platform": platform, "template": template}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
@@ -47,7 +51,8 @@ class Sessions:
         **wish: Unpack[Wish],
     ) -> Admission:
         """A Session to be made, nothing sent yet. `wait` in seconds."""
-        return Admission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
+        said = {**wish, "files": files(wish.get("files"))}
+        return Admission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **said})
 
     def list(self) -> Sequence[Session]:
         """All Sessions of the project, ended ones included as long as they are kept."""
@@ -91,6 +96,7 @@ class Client:
         self.transport = transport
         self.images = Images(transport)
         self.sessions = Sessions(transport)
+        self.templates = Templates(transport)
 
     def project(self) -> Project:
         """The project of this key."""
