@@ -41,12 +41,9 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
+        stdin = executing.standard_input(wanted=interactive and as_json)
         said = Options(
-            env=variables,
-            user=user,
-            workdir=workdir,
-            stdin=executing.standard_input(wanted=interactive and as_json),
-            timeout=timeout,
+            *(variables, user, workdir, stdin, timeout),
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
