@@ -73,7 +73,7 @@ class AsyncImages:
         """
         return await self._register(
             name,
-            {"upload": await async_upload(self._transport, await async_work(LayoutTar, folder), progress), "tag": tag},
+            {"upload": await self._sent(await async_work(LayoutTar, folder), progress), "tag": tag},
             asked,
         )
 
@@ -92,7 +92,7 @@ class AsyncImages:
         """
         return await self._register(
             name,
-            {"upload": await async_upload(self._transport, await async_work(ArchiveFile, file), progress), "tag": tag},
+            {"upload": await self._sent(await async_work(ArchiveFile, file), progress), "tag": tag},
             asked,
         )
 
@@ -110,6 +110,13 @@ class AsyncImages:
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
         return await self._register(name, None, asked)
+
+    async def _sent(self, body: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
+        """The id of the upload, which the installation reads and verifies next."""
+        sent = await async_upload(self._transport, body, progress)
+        if progress is not None:
+            progress(Progress("verifying"))
+        return sent
 
     async def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
         try:

@@ -70,7 +70,7 @@ class Images:
         """
         return self._register(
             name,
-            {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
+            {"upload": self._sent(work(LayoutTar, folder), progress), "tag": tag},
             asked,
         )
 
@@ -89,7 +89,7 @@ class Images:
         """
         return self._register(
             name,
-            {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
+            {"upload": self._sent(work(ArchiveFile, file), progress), "tag": tag},
             asked,
         )
 
@@ -107,6 +107,13 @@ class Images:
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
         return self._register(name, None, asked)
+
+    def _sent(self, body: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
+        """The id of the upload, which the installation reads and verifies next."""
+        sent = upload(self._transport, body, progress)
+        if progress is not None:
+            progress(Progress("verifying"))
+        return sent
 
     def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
         try:
