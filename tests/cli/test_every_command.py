@@ -85,6 +85,10 @@ NEEDS = {
     "images promote": "web:1",
     "images publish": ".",
     "publishes cancel": "pub_1",
+    "templates create": ". --name work",
+    "templates get": "work",
+    "templates rm": "work",
+    "templates update": "work .",
     "publishes log": "pub_1",
 }
 HERE = {"up", "core", "down", "doctor", "login"}

@@ -1,6 +1,7 @@
 """buildah keeps the contract of the port `builder`; and what only a real build can get wrong."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,7 +13,7 @@ import pytest
 from sandbay.adapters.builders.builder import HostBuilder
 from sandbay.adapters.builders.cache import BuildCache
 from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
-from tests.contracts.builder_suite import PLATFORM, BuilderSuite
+from tests.contracts.builder_suite import PLATFORM, Bench, BuilderSuite
 
 pytestmark = [
     pytest.mark.real,
@@ -51,3 +52,9 @@ class TestHostBuilder(BuilderSuite):
     @pytest.fixture
     def leftovers(self, place: Path) -> Callable[[], object]:
         return lambda: left(place)
+
+    def test_steps_run_within_their_bounds(self, bench: Bench) -> None:
+        bench.build("FROM image:base", "RUN cat /proc/self/cgroup")
+        groups = set(re.findall(r"sandbay-build-[0-9a-f]+", "".join(bench.said)))
+        assert len(groups) == 1, bench.said
+        assert not [path for path in Path("/sys/fs/cgroup").glob(f"*/{groups.pop()}") if path.exists()]

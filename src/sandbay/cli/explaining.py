@@ -17,12 +17,13 @@ def explain(
     ] = None,
     *,
     platform: options.Platform = None,
+    template: options.Template = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Say what a create would decide now, and why. Nothing is made, and a "no" is an answer."""
     with connect.project() as client:
-        found = client.images.explain(reference, platform=platform)
+        found = client.images.explain(reference, platform=platform, template=template)
     if as_json:
         render.document(found)
     elif quiet:

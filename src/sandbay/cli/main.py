@@ -25,6 +25,7 @@ from sandbay.cli import (
     publishing,
     registries,
     sessions,
+    templates,
 )
 from sandbay.cli import run as run_command
 
@@ -48,6 +49,7 @@ app.add_typer(images.app, name="images")
 images.app.command()(publishing.publish)
 app.add_typer(publishing.app, name="publishes")
 app.add_typer(registries.app, name="registries")
+app.add_typer(templates.app, name="templates")
 app.add_typer(deployment.app, name="deployment")
 app.add_typer(pools.app, name="pools")
 app.add_typer(nodes.app, name="nodes")

@@ -25,6 +25,7 @@ Timeout = Annotated[float | None, typer.Option(metavar="S", min=0.001, help="Sto
 Stdin = Annotated[bool, typer.Option("--interactive", "-i", help="Pass standard input on.")]
 Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
 Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
+Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it with this Template of the project.")]
 Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
 Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sandbay.sdk.resources import Progress
 
 _QUIET_FOR = 1.0
+_LINE = 60
 
 
 class Bar:
@@ -31,7 +32,10 @@ class Bar:
         if self._quiet or time.monotonic() - self._since < _QUIET_FOR:
             return
         self._stop_timer()
-        self._show(progress.phase, progress.bytes_done, progress.bytes_total or None)
+        if progress.step is not None and progress.steps is not None:
+            self._show(_setup_of(progress), 0, None)
+        else:
+            self._show(progress.phase, progress.bytes_done, progress.bytes_total or None)
 
     def _show(self, phase: str, done: int, total: int | None) -> None:
         with self._lock:
@@ -75,9 +79,24 @@ class Bar:
             self._timer = None
 
 
+def _setup_of(progress: "Progress") -> str:
+    """The step, and the last line that it has printed."""
+    lines = [line for line in (progress.output or "").splitlines() if line.strip()]
+    said = "".join(c for c in lines[-1] if c.isprintable())[:_LINE] if lines else ""
+    doing = f"{progress.phase} {progress.step}/{progress.steps} {(progress.doing or '')[:_LINE]}"
+    return f"{doing}: {said}" if said else doing
+
+
 def _bar() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, DownloadColumn, Progress, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    class Amount(DownloadColumn):
+        """Bytes, where there are any: a setup has none."""
+
+        def render(self, task: Task) -> Text:
+            return super().render(task) if task.completed or task.total else Text()
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), Amount(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -23,6 +23,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     user: options.User = None,
     workdir: options.Workdir = None,
     platform: options.Platform = None,
+    template: options.Template = None,
     timeout: options.Timeout = None,
     wait: options.Wait = options.WAIT,
     network: options.Network = None,
@@ -48,7 +49,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
         )
-        admission = client.sessions.request(image, wait=wait, platform=platform, network=network)
+        admission = client.sessions.request(image, wait=wait, platform=platform, template=template, network=network)
         bar = Bar(image, quiet=quiet or as_json)
         how = {"as_json": as_json, "interactive": interactive}
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, **how)

@@ -22,13 +22,14 @@ _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 
 
 @app.command()
-def create(
+def create(  # noqa: PLR0913 - a fixed form of the command line
     *,
     image: Annotated[
         str | None,
         typer.Option(metavar="REF", help="Otherwise the project's or the default.", autocompletion=completion.images),
     ] = None,
     platform: options.Platform = None,
+    template: options.Template = None,
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
     network: options.Network = None,
@@ -41,7 +42,9 @@ def create(
     with connect.project() as client:
         if project is not None:
             _check_project(client, project)
-        admission = client.sessions.request(image, wait=wait, platform=platform, env=variables, network=network)
+        admission = client.sessions.request(
+            image, wait=wait, platform=platform, template=template, env=variables, network=network
+        )
         with stoppable(), Bar(image or "image", quiet=quiet or as_json) as bar, admission.kept_if_whole():
             session = admission.wait(bar.update)
     if as_json:

@@ -10,6 +10,8 @@ WAIT = 1800
 class Wish(TypedDict, total=False):
     """What else a Session should be like; what is absent or None is the installation's choice."""
 
+    template: str | None
+    """A Template of the project, by name or id."""
     platform: str | None
     requires: Sequence[str] | None
     """Tools that the image must have, verified: `node>=20`, `git`."""
@@ -17,6 +19,8 @@ class Wish(TypedDict, total=False):
     resources: Mapping[str, Any] | None
     """At least `{cpus?, memory?, pids?}`, memory in bytes."""
     network: str | None
+    files: Mapping[str, str | bytes] | None
+    """Path in the workspace → content."""
     metadata: Mapping[str, str] | None
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbay.sdk.wire import Resource, each, moment, take
@@ -10,16 +10,24 @@ from sandbay.sdk.wire import Resource, each, moment, take
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far something is. `bytes_total` is None while nobody knows it yet; `phase` is one or two words."""
+    """How far something is. `bytes_total` is None while nobody knows it yet; `phase` is one or two words.
+
+    In the phase `setup`: `step` of `steps`, what it is `doing`, and the end of what it has printed.
+    """
 
     phase: str
     bytes_done: int = 0
     bytes_total: int | None = None
+    step: int | None = None
+    steps: int | None = None
+    doing: str | None = None
+    output: str | None = None
 
     @classmethod
     def of(cls, data: Any) -> "Progress":
-        """From `{phase, bytes_done, bytes_total}`."""
-        return take(cls, data)
+        """From the API's `progress`."""
+        progress = take(cls, data)
+        return progress if progress.bytes_done is not None else replace(progress, bytes_done=0)
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -184,79 +192,6 @@ class UsableImage(Resource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant(Resource):
-    """A release on one platform. `size` in bytes."""
-
-    platform: str
-    digest: str | None = None
-    index_digest: str | None = None
-    image_id: str | None = None
-    source: str | None = None
-    providers: tuple[str, ...] = ()
-    size: int | None = None
-    tools: Mapping[str, str] = field(default_factory=dict)
-    report: Mapping[str, Any] | None = None
-    """What the newest check saw, as it came."""
-
-    @classmethod
-    def of(cls, data: Any) -> "Variant":
-        """From one item of a release's `variants`."""
-        return take(cls, data, providers=each(str), tools=verified)
-
-
-def verified(tools: Any) -> Mapping[str, str]:
-    """Tool → version; nothing where the answer is `unverified`."""
-    return tools if isinstance(tools, Mapping) else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """What a release promises: tool → command. `state`: unverified, due, kept or violated."""
-
-    state: str
-    tools: Mapping[str, str] = field(default_factory=dict)
-    checks: int = 0
-    trouble: Reason | None = None
-
-    @classmethod
-    def of(cls, data: Any) -> "Contract":
-        """From a release's `contract`."""
-        return take(cls, data, trouble=Reason.of)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release(Resource):
-    """One immutable release of an image. `state` is pending until a node proved it, then active.
-
-    `tools`: verified ones, name → version; empty when none was verified.
-    """
-
-    id: str
-    number: int
-    state: str
-    image: str | None = None
-    fault: Reason | None = None
-    source_commit: str | None = None
-    created_at: dt.datetime | None = None
-    tools: Mapping[str, str] = field(default_factory=dict)
-    contract: Contract | None = None
-    variants: tuple[Variant, ...] = ()
-
-    @classmethod
-    def of(cls, data: Any) -> "Release":
-        """From the release resource."""
-        return take(
-            cls,
-            data,
-            fault=Reason.of,
-            created_at=moment,
-            tools=verified,
-            contract=Contract.of,
-            variants=each(Variant.of),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Readiness(Resource):
     """What one node says of one image's release."""
 
@@ -360,6 +295,25 @@ class Key(Resource):
     def of(cls, data: Any) -> "Key":
         """From the key resource."""
         return take(cls, data, created_at=moment, revoked_at=moment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template(Resource):
+    """A project's reusable preparation of Sessions; its other members are in `raw`."""
+
+    id: str
+    name: str
+    revision: int
+    runtime_image_id: str | None = None
+    image: FrozenImage | None = None
+    refusal: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    updated_at: str | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Template":
+        """From the template's resource."""
+        return take(cls, data, image=FrozenImage.of, warnings=each(str))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sandbay.adapters.builders import host
 from sandbay.adapters.builders.bootstrap import bootstrap
+from sandbay.adapters.builders.bounds import bounded, remove_groups
 from sandbay.adapters.builders.buildah import Buildah
 from sandbay.adapters.builders.cache import BuildCache
 from sandbay.adapters.builders.layout import fetch, write_layout
@@ -66,7 +67,9 @@ class HostBuilder:
             yield self._open_layout(kept)
             return
         with self._work() as (work, lock):
-            self._build(order, Tools(work, {}, say, cancel, time.monotonic() + self._seconds, held=(lock,)))
+            deadline = time.monotonic() + self._seconds
+            with bounded(work, say) as bounds:
+                self._build(order, Tools(work, {}, say, cancel, deadline, bounds, (lock,)))
             if cancel.is_set():
                 raise cancelled()
             if self._cache:
@@ -93,7 +96,7 @@ class HostBuilder:
     @contextmanager
     def _work(self) -> Iterator[tuple[Path, int]]:
         """A folder for everything half made, gone afterwards whatever happens; and the lock that says it is in use."""
-        work = self._folder / secrets.token_hex(4)
+        work = self._folder / secrets.token_hex(8)
         work.mkdir(mode=0o755)  # apt downloads as a user of its own
         work.chmod(0o755)
         with (work / _LOCK).open("w") as lock:
@@ -113,4 +116,5 @@ def _sweep(left: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             time.sleep(0.05)
+    remove_groups(left)
     remove_tree(left)

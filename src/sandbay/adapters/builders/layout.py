@@ -29,6 +29,7 @@ LAYER_TYPES = {
     Compression.ZSTD: "application/vnd.oci.image.layer.v1.tar+zstd",
 }
 
+_NAMED = {"org.opencontainers.image.ref.name": "latest"}  # other programs find no image without a name
 _GZIP = 31  # with a gzip header, which then holds no name and no time
 _LEVEL = 2  # an eighth larger than zlib's usual one, in a tenth of the time
 
@@ -112,7 +113,7 @@ def write_layout(folder: Path, image: BuiltImage, platform: Platform) -> None:
     config, manifest = _documents(image, platform)
     for document in (config, manifest):
         (blobs / hex_of(sha256(document))).write_bytes(document)
-    entry = {**_descriptor(OCI_MANIFEST, manifest), "platform": _platform(platform)}
+    entry = {**_descriptor(OCI_MANIFEST, manifest), "platform": _platform(platform), "annotations": _NAMED}
     index = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]}
     (folder / "index.json").write_bytes(canonical(index))
     (folder / "oci-layout").write_bytes(canonical({"imageLayoutVersion": "1.0.0"}))

@@ -23,6 +23,7 @@ from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import IMAGE_ID, Fault, Known, ReleaseState, Variant
+from sandbay.ports.image_source import Copied
 
 
 class SourceIn(In):
@@ -110,6 +111,14 @@ class ReleaseIn(In):
             runtime=None if self.runtime is None else self.runtime.runtime(),
             tools=self.tools,
         )
+
+
+class CopiedOut(Out):
+    """How far a registration's copying is."""
+
+    bytes_done: int = Field(description="Bytes that are in the installation's store.")
+    bytes_total: int = Field(description="Bytes in all.")
+    layers: int = Field(description="Layers in all.")
 
 
 class ReleaseChange(In):
@@ -242,6 +251,11 @@ def _variant(held: ReleaseEntry, variant: Variant) -> VariantOut:
         tools=versions_out(held.tools(variant)),
         report=None if checked is None else report_out(checked),
     )
+
+
+def copied_out(copied: Copied) -> CopiedOut:
+    """From the port."""
+    return CopiedOut(bytes_done=copied.bytes_done, bytes_total=copied.bytes_total, layers=copied.layers)
 
 
 def release_out(entry: ImageEntry, held: ReleaseEntry, trouble: Fault | None) -> ReleaseOut:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._async.registering import async_registered
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.archive import ArchiveFile
@@ -12,7 +13,8 @@ from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
 
@@ -73,8 +75,9 @@ class AsyncImages:
         """
         return await self._register(
             name,
-            {"upload": await self._sent(await async_work(LayoutTar, folder), progress), "tag": tag},
+            {"upload": await async_upload(self._transport, await async_work(LayoutTar, folder), progress), "tag": tag},
             asked,
+            progress,
         )
 
     async def register_archive(
@@ -92,33 +95,31 @@ class AsyncImages:
         """
         return await self._register(
             name,
-            {"upload": await self._sent(await async_work(ArchiveFile, file), progress), "tag": tag},
+            {"upload": await async_upload(self._transport, await async_work(ArchiveFile, file), progress), "tag": tag},
             asked,
+            progress,
         )
 
-    async def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+    async def register_registry(
+        self, name: str, reference: str, *, progress: ProgressCallback | None = None, **asked: Unpack[Asked]
+    ) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
 
         A tag is resolved to its digest now. Where the registry wants credentials, put them first
         (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
         """
-        return await self._register(name, {"registry": reference}, asked)
+        return await self._register(name, {"registry": reference}, asked, progress)
 
     async def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
         """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
 
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
-        return await self._register(name, None, asked)
+        return await self._register(name, None, asked, None)
 
-    async def _sent(self, body: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
-        """The id of the upload, which the installation reads and verifies next."""
-        sent = await async_upload(self._transport, body, progress)
-        if progress is not None:
-            progress(Progress("verifying"))
-        return sent
-
-    async def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+    async def _register(
+        self, name: str, source: Mapping[str, Any] | None, asked: Asked, progress: ProgressCallback | None
+    ) -> Release:
         try:
             await self.create(name)
         except StateError as error:
@@ -134,7 +135,8 @@ class AsyncImages:
             "tools": asked.get("tools"),
         }
         call = AsyncCall("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
-        return Release.of(await self._transport.send(call))
+        phase = "fetching" if source is not None and "registry" in source else "verifying"
+        return await async_registered(self._transport, call, phase, progress)
 
     async def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None

@@ -6,9 +6,11 @@ from typing import Any, Self, Unpack
 
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
+from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
 from sandbay.sdk.resources import Project, Session, UsableImage
+from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
 
 
@@ -23,10 +25,15 @@ class AsyncImages:
         return [UsableImage.of(item) async for item in self._transport.pages("/v1/images")]
 
     async def explain(
-        self, image: str | None = None, *, platform: str | None = None, requires: Sequence[str] | None = None
+        self,
+        image: str | None = None,
+        *,
+        platform: str | None = None,
+        template: str | None = None,
+        requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "requires": requires}
+        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
@@ -46,7 +53,8 @@ class AsyncSessions:
         **wish: Unpack[Wish],
     ) -> AsyncAdmission:
         """A Session to be made, nothing sent yet. `wait` in seconds."""
-        return AsyncAdmission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
+        said = {**wish, "files": files(wish.get("files"))}
+        return AsyncAdmission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **said})
 
     async def list(self) -> Sequence[Session]:
         """All Sessions of the project, ended ones included as long as they are kept."""
@@ -83,6 +91,7 @@ class AsyncClient:
         self.transport = transport
         self.images = AsyncImages(transport)
         self.sessions = AsyncSessions(transport)
+        self.templates = AsyncTemplates(transport)
 
     async def project(self) -> Project:
         """The project of this key."""

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._sync.registering import registered
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.archive import ArchiveFile
@@ -13,7 +14,8 @@ from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import work
 
@@ -70,8 +72,9 @@ class Images:
         """
         return self._register(
             name,
-            {"upload": self._sent(work(LayoutTar, folder), progress), "tag": tag},
+            {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
             asked,
+            progress,
         )
 
     def register_archive(
@@ -89,33 +92,31 @@ class Images:
         """
         return self._register(
             name,
-            {"upload": self._sent(work(ArchiveFile, file), progress), "tag": tag},
+            {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
             asked,
+            progress,
         )
 
-    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+    def register_registry(
+        self, name: str, reference: str, *, progress: ProgressCallback | None = None, **asked: Unpack[Asked]
+    ) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
 
         A tag is resolved to its digest now. Where the registry wants credentials, put them first
         (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
         """
-        return self._register(name, {"registry": reference}, asked)
+        return self._register(name, {"registry": reference}, asked, progress)
 
     def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
         """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
 
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
-        return self._register(name, None, asked)
+        return self._register(name, None, asked, None)
 
-    def _sent(self, body: LayoutTar | ArchiveFile, progress: ProgressCallback | None) -> str:
-        """The id of the upload, which the installation reads and verifies next."""
-        sent = upload(self._transport, body, progress)
-        if progress is not None:
-            progress(Progress("verifying"))
-        return sent
-
-    def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+    def _register(
+        self, name: str, source: Mapping[str, Any] | None, asked: Asked, progress: ProgressCallback | None
+    ) -> Release:
         try:
             self.create(name)
         except StateError as error:
@@ -131,7 +132,8 @@ class Images:
             "tools": asked.get("tools"),
         }
         call = Call("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
-        return Release.of(self._transport.send(call))
+        phase = "fetching" if source is not None and "registry" in source else "verifying"
+        return registered(self._transport, call, phase, progress)
 
     def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None

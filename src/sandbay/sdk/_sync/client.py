@@ -7,9 +7,11 @@ from typing import Any, Self, Unpack
 
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
+from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
 from sandbay.sdk.resources import Project, Session, UsableImage
+from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
 
 
@@ -24,10 +26,15 @@ class Images:
         return [UsableImage.of(item) for item in self._transport.pages("/v1/images")]
 
     def explain(
-        self, image: str | None = None, *, platform: str | None = None, requires: Sequence[str] | None = None
+        self,
+        image: str | None = None,
+        *,
+        platform: str | None = None,
+        template: str | None = None,
+        requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "requires": requires}
+        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
@@ -47,7 +54,8 @@ class Sessions:
         **wish: Unpack[Wish],
     ) -> Admission:
         """A Session to be made, nothing sent yet. `wait` in seconds."""
-        return Admission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **wish})
+        said = {**wish, "files": files(wish.get("files"))}
+        return Admission(self._transport, {"runtime_image_id": image, "wait_seconds": wait, **said})
 
     def list(self) -> Sequence[Session]:
         """All Sessions of the project, ended ones included as long as they are kept."""
@@ -84,6 +92,7 @@ class Client:
         self.transport = transport
         self.images = Images(transport)
         self.sessions = Sessions(transport)
+        self.templates = Templates(transport)
 
     def project(self) -> Project:
         """The project of this key."""

@@ -1,1 +1,0 @@
-"""The example images and the script that builds them."""

@@ -1,1 +1,0 @@
-"""Builds the example images into OCI layouts. Standard library only: it runs before anything is installed."""
