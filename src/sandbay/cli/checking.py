@@ -6,7 +6,7 @@ from sandbay.cli import connect, options, render
 from sandbay.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from sandbay.sdk.resources import Release
+    from sandbay.sdk.releases import Release
 
 
 def check(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:

@@ -11,7 +11,8 @@ from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.resources import Image, Release
+    from sandbay.sdk.releases import Release
+    from sandbay.sdk.resources import Image
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)

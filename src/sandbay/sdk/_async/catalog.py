@@ -13,7 +13,8 @@ from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
 
