@@ -1,15 +1,20 @@
 """`sandbox/images/{image}/releases`: immutable releases."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
 
 from sandbay.api.calls import Name, Number, TheActor, TheCore, ThePage
-from sandbay.api.documented import also, refusing
+from sandbay.api.documented import Answers, refusing
+from sandbay.api.live import MEDIA_TYPE, Live, streamed
+from sandbay.api.registering import EVENTS, Registering
 from sandbay.api.strict import StrictRoute
 from sandbay.api.wire.base import page
 from sandbay.api.wire.releases import ReleaseChange, ReleaseIn, ReleaseList, ReleaseOut, release_out
 from sandbay.app.images import change_release, find_image, find_release
 from sandbay.app.register import register
 from sandbay.domain.reasons import Group, Reason
+from sandbay.ports.image_source import Progress
 
 router = APIRouter(prefix="/core/v1/sandbox/images/{image}/releases", route_class=StrictRoute, tags=["images"])
 
@@ -26,6 +31,13 @@ _REGISTERING = (
     *(Reason.INVALID_REFERENCE, Reason.HOST_UNFIT),
     *_READING,
 )
+_THERE_OR_EVENTS: Answers = {
+    200: {
+        "model": ReleaseOut,
+        "description": f"The same content was there; or, with `Accept: {MEDIA_TYPE}`, events. {EVENTS}",
+        "content": streamed(EVENTS)[200]["content"],
+    }
+}
 
 
 @router.get("", responses=refusing(Reason.IMAGE_UNKNOWN))
@@ -39,17 +51,34 @@ def get_releases(core: TheCore, image: Name, asked: ThePage) -> ReleaseList:
 @router.post(
     "",
     status_code=201,
-    responses=also(200, ReleaseOut, "The same content was there.") | refusing(*_REGISTERING),
+    response_model=ReleaseOut,
+    responses=_THERE_OR_EVENTS | refusing(*_REGISTERING),
 )
-def post_release(core: TheCore, actor: TheActor, image: Name, body: ReleaseIn, response: Response) -> ReleaseOut:
+def post_release(
+    request: Request,
+    core: TheCore,
+    actor: TheActor,
+    image: Name,
+    body: ReleaseIn,
+    response: Response,
+    accept: Annotated[str, Header(max_length=1024, description=f"`{MEDIA_TYPE}` to follow it.")] = "application/json",
+) -> ReleaseOut | Response:
     """Register an upload, or what a registry has, as a release. It is read, verified and copied.
 
     Identical content is the release there is.
     """
-    registered = register(core, actor, image, body.registration())
-    if not registered.created:
-        response.status_code = 200
-    return release_out(find_image(core, image), registered.held)
+    asked = body.registration()
+
+    def registered(progress: Progress) -> ReleaseOut:
+        done = register(core, actor, image, asked, progress)
+        if not done.created:
+            response.status_code = 200
+        return release_out(find_image(core, image), done.held)
+
+    if MEDIA_TYPE in accept:
+        view = Registering(core, registered, actor.request_id)
+        return Live(core, request.app.state.threads, view, resumable=False)
+    return registered(lambda _: None)
 
 
 @router.get("/{number}", responses=refusing(Reason.IMAGE_UNKNOWN, Reason.RELEASE_UNKNOWN))

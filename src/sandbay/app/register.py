@@ -23,7 +23,7 @@ from sandbay.domain.reference import OciReference, is_channel_name
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.flow.identify import identify, undeclared
 from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
-from sandbay.ports.image_source import ImageSource, Wanted
+from sandbay.ports.image_source import ImageSource, Progress, Wanted
 from sandbay.ports.store import Nodes
 
 _TRIES = 10
@@ -97,12 +97,14 @@ class Registered:
     created: bool
 
 
-def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> Registered:
+def register(
+    core: Core, actor: Actor, name_or_id: str, asked: Registration, progress: Progress = lambda _: None
+) -> Registered:
     """Read, verify, copy, append. Refused content leaves no release behind."""
     entry = find_image(core, name_or_id)
     _check(core, entry, asked)
     try:
-        read = _read(core, asked)
+        read = _read(core, asked, progress)
         if len(read) > 1 and any(asked.stated):
             message = "artifacts are of one platform: name that one alone"
             raise RefusedError(Reason.INVALID_BODY, message, param="platforms")
@@ -122,7 +124,7 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     raise RefusedError(Reason.REVISION_STALE, f"{entry.image.name} keeps getting releases; try again")
 
 
-def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
+def _read(core: Core, asked: Registration, progress: Progress) -> tuple[Variant, ...]:
     """What the bytes tell; without a source variants of which nothing is known yet."""
     platforms = tuple(asked.platforms or _pool_platforms(core))
     match asked.source:
@@ -136,7 +138,7 @@ def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
             opened, wanted = built, Wanted(platforms)
         case _:
             assert_never(asked.source)
-    return opened.read(wanted, core.blobs, lambda *_: None)
+    return opened.read(wanted, core.blobs, progress)
 
 
 def _identified(core: Core, asked: Registration, variant: Variant) -> Variant:

@@ -61,10 +61,7 @@ def _archive(text: str) -> Source:
 
 def _registry(text: str) -> Source:
     def register(images: "Images", name: str, progress: "ProgressCallback", asked: "Asked") -> "Release":
-        from sandbay.sdk.resources import Progress
-
-        progress(Progress(f"fetching {text}"))
-        return images.register_registry(name, text, **asked)
+        return images.register_registry(name, text, progress=progress, **asked)
 
     return register
 

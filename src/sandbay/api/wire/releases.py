@@ -14,6 +14,7 @@ from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import IMAGE_ID, Known, ReleaseState, Variant
+from sandbay.ports.image_source import Copied
 
 
 class SourceIn(In):
@@ -95,6 +96,14 @@ class ReleaseIn(In):
             self.artifacts or {},
             None if self.runtime is None else self.runtime.runtime(),
         )
+
+
+class CopiedOut(Out):
+    """How far a registration's copying is."""
+
+    bytes_done: int = Field(description="Bytes that are in the installation's store.")
+    bytes_total: int = Field(description="Bytes in all.")
+    layers: int = Field(description="Layers in all.")
 
 
 class ReleaseChange(In):
@@ -220,6 +229,11 @@ def _variant(variant: Variant) -> VariantOut:
         config=_config(variant),
         artifacts={name: ArtifactOut(value=a.value, known=a.known) for name, a in variant.artifacts.items()},
     )
+
+
+def copied_out(copied: Copied) -> CopiedOut:
+    """From the port."""
+    return CopiedOut(bytes_done=copied.bytes_done, bytes_total=copied.bytes_total, layers=copied.layers)
 
 
 def release_out(entry: ImageEntry, held: ReleaseEntry) -> ReleaseOut:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._async.registering import async_registered
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.archive import ArchiveFile
@@ -75,6 +76,7 @@ class AsyncImages:
             name,
             {"upload": await async_upload(self._transport, await async_work(LayoutTar, folder), progress), "tag": tag},
             asked,
+            progress,
         )
 
     async def register_archive(
@@ -94,24 +96,29 @@ class AsyncImages:
             name,
             {"upload": await async_upload(self._transport, await async_work(ArchiveFile, file), progress), "tag": tag},
             asked,
+            progress,
         )
 
-    async def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+    async def register_registry(
+        self, name: str, reference: str, *, progress: ProgressCallback | None = None, **asked: Unpack[Asked]
+    ) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
 
         A tag is resolved to its digest now. Where the registry wants credentials, put them first
         (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
         """
-        return await self._register(name, {"registry": reference}, asked)
+        return await self._register(name, {"registry": reference}, asked, progress)
 
     async def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
         """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
 
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
-        return await self._register(name, None, asked)
+        return await self._register(name, None, asked, None)
 
-    async def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+    async def _register(
+        self, name: str, source: Mapping[str, Any] | None, asked: Asked, progress: ProgressCallback | None
+    ) -> Release:
         try:
             await self.create(name)
         except StateError as error:
@@ -126,7 +133,8 @@ class AsyncImages:
             "promote": asked.get("promote"),
         }
         call = AsyncCall("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
-        return Release.of(await self._transport.send(call))
+        phase = "fetching" if source is not None and "registry" in source else "verifying"
+        return await async_registered(self._transport, call, phase, progress)
 
     async def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._sync.registering import registered
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.archive import ArchiveFile
@@ -72,6 +73,7 @@ class Images:
             name,
             {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
             asked,
+            progress,
         )
 
     def register_archive(
@@ -91,24 +93,29 @@ class Images:
             name,
             {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
             asked,
+            progress,
         )
 
-    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+    def register_registry(
+        self, name: str, reference: str, *, progress: ProgressCallback | None = None, **asked: Unpack[Asked]
+    ) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
 
         A tag is resolved to its digest now. Where the registry wants credentials, put them first
         (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
         """
-        return self._register(name, {"registry": reference}, asked)
+        return self._register(name, {"registry": reference}, asked, progress)
 
     def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
         """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
 
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
-        return self._register(name, None, asked)
+        return self._register(name, None, asked, None)
 
-    def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+    def _register(
+        self, name: str, source: Mapping[str, Any] | None, asked: Asked, progress: ProgressCallback | None
+    ) -> Release:
         try:
             self.create(name)
         except StateError as error:
@@ -123,7 +130,8 @@ class Images:
             "promote": asked.get("promote"),
         }
         call = Call("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
-        return Release.of(self._transport.send(call))
+        phase = "fetching" if source is not None and "registry" in source else "verifying"
+        return registered(self._transport, call, phase, progress)
 
     def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None
