@@ -11,13 +11,13 @@ SPECIFIED = {
     400: "invalid_reference image_unsupported requirements_unmet release_incomplete not_one_distribution invalid_body",
     401: "invalid_api_key",
     403: "forbidden",
-    404: "image_unknown channel_unknown release_unknown provider_unknown not_found",
+    404: "image_unknown channel_unknown release_unknown provider_unknown template_unknown not_found",
     409: "image_retired release_retired release_pending release_rejected no_default_image generation_stale"
     " revision_stale idempotency_conflict in_use name_taken not_running already_ended limit_reached cancelled",
     422: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
-    " ability_unsupported path_not_found path_invalid build_failed",
+    " ability_unsupported path_not_found path_invalid contract_violated build_failed",
     500: "internal",
-    502: "image_mismatch image_absent_on_node start_failed node_lost timed_out registry_unreachable"
+    502: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out registry_unreachable"
     " unauthorized_or_missing rate_limited stalled manifest_missing repository_missing source_forbidden",
     503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit"
     " database_unavailable",

@@ -8,7 +8,8 @@ import typer
 if TYPE_CHECKING:
     from sandbay.sdk._sync.catalog import Images
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.resources import ProgressCallback, Release
+    from sandbay.sdk.releases import Release
+    from sandbay.sdk.resources import ProgressCallback
 
 Source = Callable[["Images", str, "ProgressCallback", "Asked"], "Release"]
 """Registers a release of the named image."""

@@ -13,7 +13,8 @@ from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, ProgressCallback, Readiness, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
 
@@ -131,6 +132,7 @@ class AsyncImages:
             "providers": list(asked.get("providers", ())) or None,
             "source_commit": asked.get("source_commit"),
             "promote": asked.get("promote"),
+            "tools": asked.get("tools"),
         }
         call = AsyncCall("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
         phase = "fetching" if source is not None and "registry" in source else "verifying"
@@ -162,6 +164,31 @@ class AsyncImages:
                 progress(summed(held))
             await self._transport.sleep(_PAUSE)
             waited += _PAUSE
+
+    async def check(
+        self, reference: str, *, timeout: float = 600.0, progress: ProgressCallback | None = None
+    ) -> Release:
+        """Have a release's tools looked at again in a new sandbox, and wait for the report.
+
+        The answer's `contract.state` says whether it keeps what it promises; a release that is in use stays in use.
+        Raises `ChoosingError` (release_rejected) for bytes at fault, `wait_expired` after `timeout` seconds.
+        """
+        name, number = parse(reference).name, (await self.release(reference)).number
+        path = f"{_IMAGES}/{segment(name)}/releases/{number}"
+        release = Release.of(await self._transport.send(AsyncCall("POST", f"{path}/check", repeatable=True)))
+        waited = 0.0
+        while release.contract is not None and release.contract.state == "due":
+            if waited >= timeout:
+                trouble = release.contract.trouble
+                why = "" if trouble is None else f": {trouble.message} ({trouble.code})"
+                message = f"{name}:{number} has not been checked after {timeout:.0f} s{why}"
+                raise of_reason({"code": "wait_expired", "message": message})
+            if progress is not None:
+                progress(Progress("checking tools"))
+            await self._transport.sleep(_PAUSE)
+            waited += _PAUSE
+            release = Release.of(await self._transport.send(AsyncCall("GET", path, patience=_PATIENCE)))
+        return release
 
     async def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
         """Point a channel at a release. Raises `ChoosingError` (release_pending, release_rejected, …)."""

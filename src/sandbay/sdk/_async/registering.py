@@ -10,7 +10,8 @@ import httpx
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.errors import BadAnswerError, of_reason
 from sandbay.sdk.publishes import Events
-from sandbay.sdk.resources import Progress, ProgressCallback, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Progress, ProgressCallback
 from sandbay.sdk.transport import gone
 
 _MEDIA_TYPE = "text/event-stream"
