@@ -8,15 +8,14 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-_CONTRACT = ROOT / "openapi" / "core-v1.json"
 _ROUTES = "/core/v1/sandbox"
 _MARK = "<!-- Below this line ./dev manual writes from openapi/core-v1.json. -->\n"
-BAR = "\\|"  # inside a table
+_BAR = "\\|"  # inside a table
 # What every route can answer is told once, above the mark.
 _EVERYWHERE = {"401", "403", "500", "503"}
 
@@ -84,7 +83,7 @@ class _Writer:
 
     def _table(self, first: str, rows: list[tuple[str, str, str]]) -> str:
         head = f"| {self._say(first)} | {self._say('type')} | {self._say('meaning')} |\n| --- | --- | --- |"
-        lines = (f"| `{name}` | {kind} | {self._say(text).replace('|', BAR)} |" for name, kind, text in rows)
+        lines = (f"| `{name}` | {kind} | {self._say(text).replace('|', _BAR)} |" for name, kind, text in rows)
         return "\n".join([head, *lines])
 
     def _takes(self, operation: Schema) -> Iterator[str]:
@@ -118,7 +117,7 @@ class _Writer:
         if "$ref" in schema:
             return self._link(_references(schema)[0])
         if "enum" in schema or "const" in schema:
-            return f" {BAR} ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+            return f" {_BAR} ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
         for several in ("anyOf", "oneOf", "allOf"):
             if several in schema:
                 return f" {self._say('or')} ".join(dict.fromkeys(self._type(one) for one in schema[several]))
@@ -159,12 +158,12 @@ def _in_chinese(missing: set[str]) -> Translate:
     return translate
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Write or compare; 1 when a sentence has no translation, or a page is not what the contract says."""
     parser = argparse.ArgumentParser(prog="./dev manual", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
-    options = parser.parse_args()
-    contract = json.loads(_CONTRACT.read_text())
+    options = parser.parse_args(arguments)
+    contract = json.loads((ROOT / "openapi" / "core-v1.json").read_text())
     missing = set[str]()
     found = []
     by_hand = []
@@ -186,4 +185,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
