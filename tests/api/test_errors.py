@@ -15,7 +15,7 @@ SPECIFIED = {
     409: "image_retired release_retired release_pending release_rejected no_default_image generation_stale"
     " revision_stale idempotency_conflict in_use name_taken not_running already_ended limit_reached cancelled",
     422: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
-    " ability_unsupported path_not_found path_invalid build_failed",
+    " ability_unsupported path_not_found path_invalid contract_violated build_failed",
     429: "too_many_requests",
     500: "internal",
     502: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out registry_unreachable"

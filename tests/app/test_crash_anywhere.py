@@ -13,7 +13,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ReleaseState
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.records import Page
-from sandbay.ports.store import Sessions
+from sandbay.ports.store import ReportsOf, Sessions
 from tests.app.world import KilledError, Life, Running, Stumble, StumbleError, World, eventually
 
 KEY = "the-only-create"
@@ -27,7 +27,7 @@ def story(running: Running) -> None:
 
 def work(running: Running) -> None:
     """The story after the start; every part of it may be repeated."""
-    running.register("web", "web")
+    running.register("web", "web", tools={"echo": "echo echo 1.2"})
     core = running.core
     eventually(lambda: _alive(running) and _active(running))
     admitted = admit_session(core, running.actor, Asked("web", wait_seconds=60), KEY)
@@ -114,6 +114,9 @@ def judge(running: Running) -> None:
     entry = find_image(core, "web")
     assert sorted(entry.releases) == [1]
     assert entry.channels["stable"].number == 1
+    (variant,) = entry.releases[1].release.variants
+    assert dict(entry.releases[1].tools(variant)) == {"echo": "1.2"}
+    assert len(core.store.read(ReportsOf(entry.releases[1].release.id))) == 1
 
 
 def test_the_same_key_gives_the_same_session_whatever_happened_to_it(running: Running) -> None:

@@ -245,6 +245,10 @@ def test_exit_codes_of_the_command_are_its_own(environ: Point, sandbay: Sandbay,
         ["nothing"],
         ["images"],
         ["images", "register", "web"],
+        ["images", "register", "web", "--from-layout", "x", "--tool", "node"],
+        ["images", "register", "web", "--from-layout", "x", "--tool", "=node --version"],
+        ["images", "register", "web", "--from-layout", "x", "--tool", "node= "],
+        ["images", "register", "web", "--from-layout", "x", "--tool", "a=b", "--tool", "a=c"],
         ["images", "register", "web", "--from-layout", "x", "--from-archive", "y"],
         ["sessions", "exec", SESSION],
         ["sessions", "exec", SESSION, "--shell", "x", "--", "y"],
@@ -449,10 +453,17 @@ def test_register_waits_until_it_is_active(
     with scripted(answering(catalog)) as server:
         environ(server.url)
         layout = f"{tmp_path}/layout:1.0"
-        said = sandbay("images", "register", "web", "--from-layout", layout, "--promote", "stable", "--wait", "-q")
+        tool = ("--tool", "node=node --version", "--tool", "sh=sh -c 'x=1; echo $x'")
+        said = sandbay(
+            "images", "register", "web", "--from-layout", layout, "--promote", "stable", *tool, "--wait", "-q"
+        )
         assert (said.code, said.out, said.err) == (0, "web:3\n", "")
         register = next(asked for asked in server.asked if asked.what.endswith("/releases"))
-        assert register.json == {"source": {"upload": "upl_1", "tag": "1.0"}, "promote": "stable"}
+        assert register.json == {
+            "source": {"upload": "upl_1", "tag": "1.0"},
+            "promote": "stable",
+            "tools": {"node": "node --version", "sh": "sh -c 'x=1; echo $x'"},
+        }
         wrong = sandbay("images", "register", "web", "--from-layout", str(tmp_path), "--json")
         assert (wrong.code, wrong.refusal["code"]) == (125, "malformed_layout")
 

@@ -46,7 +46,7 @@ class Bench:
 
     def take(self, source: LayoutSource) -> Variant:
         assert PLATFORM is not None
-        (variant,) = source.read(Wanted([PLATFORM]), self.blobs, lambda *_: None)
+        (variant,) = source.read(Wanted([PLATFORM]), self.blobs, lambda _: None)
         return variant
 
     def build(
@@ -75,7 +75,7 @@ class Bench:
                 rebuild=rebuild,
             )
             with self.builder.build(order, self.said.append, cancel) as source:
-                (variant,) = source.read(Wanted([PLATFORM]), self.blobs, lambda *_: None)
+                (variant,) = source.read(Wanted([PLATFORM]), self.blobs, lambda _: None)
                 return variant
 
     def refused(self, *lines: str, cancel: threading.Event = NOBODY) -> RefusedError:

@@ -10,7 +10,7 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Variant
 from sandbay.ports.blobs import Blobs
-from sandbay.ports.image_source import ImageSource, Wanted
+from sandbay.ports.image_source import Copied, ImageSource, Wanted
 from tests.contracts.blobs_suite import read
 from tests.support.oci_layout import Layer, Layout
 from tests.support.tar_entries import file
@@ -57,6 +57,15 @@ TAKEN = [
 ]
 
 
+def told_rightly(seen: Sequence[Copied], variants: Sequence[Variant]) -> None:
+    """Progress begins before the first byte, rises, and ends with everything."""
+    done = [it.bytes_done for it in seen]
+    assert (done[0], done) == (0, sorted(done))
+    assert done[-1] == seen[-1].bytes_total > 0
+    layers = {layer.digest for variant in variants for layer in variant.layers}
+    assert {(it.bytes_total, it.layers) for it in seen} == {(done[-1], len(layers))}
+
+
 class ImageSourceSuite:
     """Subclasses give the fixture `blobs`, too: an empty store."""
 
@@ -72,10 +81,9 @@ class ImageSourceSuite:
         tag: str | None = None,
         platforms: Sequence[Platform] = (AMD64,),
     ) -> tuple[Variant, ...]:
-        seen: list[tuple[int, int]] = []
-        variants = self.source(layout, scratch).read(Wanted(platforms, tag), blobs, lambda *at: seen.append(at))
-        assert seen == sorted(seen)
-        assert seen[-1][0] == seen[-1][1] > 0
+        seen: list[Copied] = []
+        variants = self.source(layout, scratch).read(Wanted(platforms, tag), blobs, seen.append)
+        told_rightly(seen, variants)
         for variant in variants:
             assert variant.providers == ()
             for digest in (*variant.artifacts.values(),):

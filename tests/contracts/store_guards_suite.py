@@ -34,12 +34,14 @@ from tests.contracts.store_things import (
     FAULT,
     NODE,
     NOW,
+    answered,
     content,
     entry,
     frozen,
     frozen_template,
     install,
     key,
+    promised,
     reserved,
     session,
     template,
@@ -57,11 +59,13 @@ APPEND_ONLY = [
         "idempotency_keys",
         "audit",
         "session_events",
+        "contract_reports",
     ),
 ]
 FROZEN = {
     "images": {"id", "name", "created_at"},
     "release_states": {"release"},
+    "contracts": {"release"},
     "channels": {"image", "name"},
     "keys": {"id", "kind", "principal", "hash", "created_at", "project"},
     "sessions": {
@@ -127,6 +131,7 @@ def fill(store: Store) -> None:
     order = PublishOrder(UploadId("upl_u"), "web")
     store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(promised(), answered(1), promised(checks=2), answered(2))
 
 
 def rows(raw: Raw, table: Table) -> list[tuple[Any, ...]]:

@@ -4,6 +4,7 @@ from sandbay.adapters.store.changes import WRITES
 from sandbay.adapters.store.queries import ANSWERS
 from sandbay.ports import changes, store
 from tests.contracts.store_catalog_suite import CatalogSuite
+from tests.contracts.store_contracts_suite import ContractsSuite
 from tests.contracts.store_fleet_suite import FleetSuite
 from tests.contracts.store_publishes_suite import PublishesSuite
 from tests.contracts.store_races_suite import RacesSuite
@@ -12,7 +13,16 @@ from tests.contracts.store_sessions_suite import SessionsSuite
 from tests.contracts.store_templates_suite import TemplatesSuite
 
 
-class StoreSuite(CatalogSuite, FleetSuite, RecordsSuite, PublishesSuite, SessionsSuite, TemplatesSuite, RacesSuite):
+class StoreSuite(
+    CatalogSuite,
+    ContractsSuite,
+    FleetSuite,
+    RecordsSuite,
+    PublishesSuite,
+    SessionsSuite,
+    TemplatesSuite,
+    RacesSuite,
+):
     """All of it."""
 
     def test_every_query_and_every_change_of_the_port_is_known(self) -> None:

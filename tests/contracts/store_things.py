@@ -9,6 +9,7 @@ import pytest
 
 from sandbay.domain.allocation import Allocation
 from sandbay.domain.catalog import Image
+from sandbay.domain.contract import Checked, Contract, ContractReport, ToolReport, Violation
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Deployment, Pool, SandboxSize
 from sandbay.domain.frozen import FrozenRelease
@@ -54,6 +55,7 @@ from sandbay.ports.changes import (
     AddImage,
     AddProject,
     AddRelease,
+    AddReport,
     AdmitSession,
     Change,
     Conflict,
@@ -63,11 +65,13 @@ from sandbay.ports.changes import (
     PutNode,
     PutReadiness,
     Reserve,
+    SetContract,
     SetDeployment,
 )
 from sandbay.ports.records import AuditEntry, Page, Upload
 from sandbay.ports.store import (
     Audit,
+    DueChecks,
     Images,
     Keys,
     Needs,
@@ -160,6 +164,31 @@ def frozen(it: Release | None = None, generation: int = 1) -> FrozenRelease:
         generation=generation,
         tools={"node": "22.3.0"},
     )
+
+
+TOOLS = {"node": "node --version", "jq": "jq --version"}
+REPORT = ContractReport(  # noqa: S604 - whether there is one
+    boots=True,
+    shell=True,
+    user="agent",
+    uid=1000,
+    gid=1000,
+    home="/home/ägent",
+    workdir="/workspace",
+    tools={
+        "node": ToolReport("node --version", "/bin/node", 0, "v22.3.0", "22.3.0"),
+        "jq": ToolReport("jq --version", None, 127, "", None, Violation.NOT_FOUND),
+    },
+)
+
+
+def promised(of: Release | None = None, *, checks: int = 1) -> SetContract:
+    return SetContract((of or release()).id, Contract(TOOLS, checks))
+
+
+def answered(number: int, of: Release | None = None, key: str = "web1", **changes: Any) -> AddReport:
+    report = replace(REPORT, **changes)
+    return AddReport((of or release()).id, content(key), NODE, Checked(number, later(number), report))
 
 
 def session(number: int = 1, it: FrozenRelease | None = None, **changes: Any) -> Session:
@@ -258,7 +287,7 @@ def everything(store: Store) -> Sequence[object]:
     made = [store.read(Templates(it.id, ALL)) for it in store.read(Projects())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
-        *(ReadinessRows(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
+        *(ReadinessRows(), DueChecks(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
     )
     return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
 

@@ -46,7 +46,7 @@ def blobs(tmp_path: Path) -> FolderBlobs:
 
 
 def take(path: Path, blobs: FolderBlobs, tag: str | None = None) -> tuple[Variant, ...]:
-    return open_archive(path).read(Wanted((AMD64,), tag), blobs, lambda *_: None)
+    return open_archive(path).read(Wanted((AMD64,), tag), blobs, lambda _: None)
 
 
 def take_tar(entries: Sequence[Entry], blobs: FolderBlobs, tmp_path: Path, tag: str | None = None) -> Variant:
@@ -107,7 +107,7 @@ def test_the_image_is_the_one_it_is_elsewhere(blobs: FolderBlobs, tmp_path: Path
     """Equal by image id, however it travelled; and by manifest when the archive was packed another way."""
     layout = Layout(tmp_path / "layout")
     image = layout.image([LAYER], platform="linux/amd64")
-    (known,) = LayoutSource(lambda: FolderTree(layout.path)).read(Wanted((AMD64,)), blobs, lambda *_: None)
+    (known,) = LayoutSource(lambda: FolderTree(layout.path)).read(Wanted((AMD64,)), blobs, lambda _: None)
     document = layout.blob_path(image.image_id).read_bytes()
     found = [
         take_tar([listing(saved()), file("c.json", document), file("l/layer.tar", data)], blobs, tmp_path)

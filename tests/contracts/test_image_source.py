@@ -76,7 +76,7 @@ class TestLayoutArchive(ImageSourceSuite):
 
     def verdict(self, data: bytes, blobs: FolderBlobs, scratch: Path) -> Reason | None:
         try:
-            self.archive(scratch, data).read(Wanted((AMD64,)), blobs, lambda done, total: None)
+            self.archive(scratch, data).read(Wanted((AMD64,)), blobs, lambda _: None)
         except RefusedError as error:
             return error.refusal.reason
         return None

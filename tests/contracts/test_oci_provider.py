@@ -57,7 +57,7 @@ def images(real_sandboxes: None, tmp_path_factory: pytest.TempPathFactory) -> Im
         platform = Platform.parse(HOST_PLATFORM)
         assert platform is not None
         source = LayoutSource(lambda: FolderTree(folder / name))
-        (found,) = source.read(Wanted([platform]), blobs, lambda _, __: None)
+        (found,) = source.read(Wanted([platform]), blobs, lambda _: None)
         return found
 
     no_shell = [entry for entry in system if entry.name != b"bin/sh"]

@@ -27,9 +27,9 @@ from sandbay.domain.registry import Credentials
 from sandbay.domain.release import Variant
 from sandbay.engine.registry.pace import Pace, Patience
 from sandbay.engine.registry.trust import Trust
-from sandbay.ports.image_source import Wanted
+from sandbay.ports.image_source import Copied, Wanted
 from tests.contracts.blobs_suite import read
-from tests.contracts.image_source_suite import AMD64, ARM64, FIXTURES, REFUSED, TAKEN
+from tests.contracts.image_source_suite import AMD64, ARM64, FIXTURES, REFUSED, TAKEN, told_rightly
 from tests.support import real_registry
 from tests.support.faulty_registry import BASIC, PASSWORD, USER, Faults, FaultyRegistry
 from tests.support.oci_layout import Layout
@@ -65,11 +65,10 @@ class Puller:
     ) -> tuple[Variant, ...]:
         reference = parse_oci(text)
         assert isinstance(reference, OciReference)
-        seen: list[tuple[int, int]] = []
+        seen: list[Copied] = []
         source = self.sources.source(reference, credentials)
-        variants = source.read(Wanted(platforms), self.blobs, lambda *at: seen.append(at))
-        assert seen == sorted(seen)
-        assert seen[-1][0] == seen[-1][1] > 0
+        variants = source.read(Wanted(platforms), self.blobs, seen.append)
+        told_rightly(seen, variants)
         for variant in variants:
             for digest in [a.value for a in variant.artifacts.values()] + [layer.digest for layer in variant.layers]:
                 assert read(self.blobs, digest)

@@ -36,7 +36,7 @@ def scratch() -> Iterator[Path]:
 def test_every_entry_is_as_umoci_has_it(layouts: Path, scratch: Path, name: str) -> None:
     blobs = FolderBlobs(scratch / "blobs")
     source = LayoutSource(lambda: FolderTree(layouts / name))
-    (variant,) = source.read(Wanted([host_platform()]), blobs, lambda *_: None)
+    (variant,) = source.read(Wanted([host_platform()]), blobs, lambda _: None)
     store = LayerStore(scratch / "store", blobs)
     store.prepare(variant, lambda _: None)
     record = store.verified(variant.content_key)

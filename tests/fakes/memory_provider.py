@@ -39,7 +39,7 @@ from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, Variant
+from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, ImageConfig, Variant
 from sandbay.ports.provider import Emit, Exit, FileKind, Finding, OnStart, Phase, PrepareProgress, Progress, Stream
 from tests.fakes.memory_files import Entry, MemoryFiles, folder
 from tests.fakes.memory_programs import MARK, PROGRAMS, KilledError, Process, run
@@ -78,6 +78,8 @@ class Knobs:
     crash_at: str | None = None
     prepare_began: threading.Event = field(default_factory=threading.Event)
     failures: list[Reason] = field(default_factory=list)
+    trial_faults: list[Reason] = field(default_factory=list)
+    trials: list[ContentKey] = field(default_factory=list)
     _gate: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -207,6 +209,21 @@ class MemoryProvider:
         if variant.content_key not in self.world.held:
             raise _absent(variant.content_key)
 
+    @contextlib.contextmanager
+    def trial(self, variant: Variant) -> Iterator["MemoryTrial"]:
+        self.probe(variant)
+        files = self._root_of(variant)
+        user = _said(_user(files, variant.config.user))
+        workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(variant.config, Command())))
+        gone = threading.Event()
+        self.world.knobs.trials.append(variant.content_key)
+        if self.world.knobs.trial_faults:
+            raise RefusedError(self.world.knobs.trial_faults.pop(0), "as the test wants it")
+        try:
+            yield MemoryTrial(variant.config, files, user, workdir, gone)
+        finally:
+            gone.set()
+
     def held(self) -> Sequence[ContentKey]:
         with self._lock:
             return sorted(self.world.held)
@@ -260,35 +277,9 @@ class MemoryProvider:
         on_start: OnStart | None = None,
     ) -> Exit:
         sandbox = self._running(allocation)
-        config, files = sandbox.variant.config, sandbox.files
-        user = _said(_user(files, command.user if command.user is not None else config.user))
-        argv = _said(argv_of(config, command))
-        if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
-            raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
-        workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
-        try:
-            MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
-        except RefusedError as error:
-            raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
-        steered = Steered(command.terminal)
-        process = Process(
-            argv=argv,
-            env=environment(config, user, sandbox.order.env or {}, command.env, terminal=command.terminal is not None),
-            user=user,
-            workdir=workdir,
-            files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
-            stdin=iter(stdin),
-            emit=emit if command.terminal is None else _shown(emit),
-            stops=(sandbox.gone, cancel or threading.Event(), steered.stop),
-            terminal=lambda: steered.size,
-            deadline=None if command.timeout is None else time.monotonic() + command.timeout,
-        )
-        if on_start is not None:
-            on_start(steered)
-        try:
-            return Exit(run(process))
-        except KilledError as killed:
-            return Exit(128 + steered.number, timed_out=killed.timed_out)
+        stops = (sandbox.gone, cancel or threading.Event())
+        env = sandbox.order.env or {}
+        return _exec(sandbox.variant.config, sandbox.files, command, env, stdin, emit, stops, on_start)
 
     def files(self, allocation: AllocationId) -> MemoryFiles:
         return self._running(allocation).files
@@ -331,6 +322,65 @@ class MemoryProvider:
             files.uid, files.gid = user.uid, user.gid
         _place(files, WORKSPACE.lstrip("/"), folder(0o755, files.uid, files.gid))
         return files
+
+
+@dataclass(frozen=True)
+class MemoryTrial:
+    """The port's `Trial`."""
+
+    config: ImageConfig
+    root: MemoryFiles
+    user: User
+    workdir: str
+    gone: threading.Event
+
+    def find(self, program: str) -> str | None:
+        folders = environment(self.config, self.user)["PATH"].split(":")
+        paths = [posixpath.join(self.workdir, folder, program) for folder in folders]
+        return next((path for path in paths if _is(self.root, path, FileKind.FILE)), None)
+
+    def exec(self, command: Command, *, emit: Emit) -> Exit:
+        return _exec(self.config, self.root, command, {}, (), emit, (self.gone,))
+
+
+def _exec(
+    config: ImageConfig,
+    files: MemoryFiles,
+    command: Command,
+    env: Mapping[str, str],
+    stdin: Iterable[bytes],
+    emit: Emit,
+    stops: tuple[threading.Event, ...],
+    on_start: OnStart | None = None,
+) -> Exit:
+    user = _said(_user(files, command.user if command.user is not None else config.user))
+    argv = _said(argv_of(config, command))
+    if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
+        raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
+    workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
+    try:
+        MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
+    except RefusedError as error:
+        raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
+    steered = Steered(command.terminal)
+    process = Process(
+        argv=argv,
+        env=environment(config, user, env, command.env, terminal=command.terminal is not None),
+        user=user,
+        workdir=workdir,
+        files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
+        stdin=iter(stdin),
+        emit=emit if command.terminal is None else _shown(emit),
+        stops=(*stops, steered.stop),
+        terminal=lambda: steered.size,
+        deadline=None if command.timeout is None else time.monotonic() + command.timeout,
+    )
+    if on_start is not None:
+        on_start(steered)
+    try:
+        return Exit(run(process))
+    except KilledError as killed:
+        return Exit(128 + steered.number, timed_out=killed.timed_out)
 
 
 def small_system(name: str, *, leave_out: Sequence[str] = ()) -> dict[str, Entry]:

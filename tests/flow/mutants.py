@@ -16,6 +16,7 @@ class Mutant(NamedTuple):
 
 
 RESOLVE, FREEZE, PLACE = "flow/resolve.py", "flow/freeze.py", "flow/place.py"
+PROVE = "flow/prove.py"
 WANT, PREPARE, RUN = "flow/want.py", "flow/prepare.py", "flow/run.py"
 READINESS, RELEASE = "domain/readiness.py", "domain/release.py"
 REQUIREMENT = "domain/requirement.py"
@@ -263,6 +264,19 @@ _OF_RELEASE = [
     ("a rejected release is only pending", "(Reason.RELEASE_REJECTED, ", "(Reason.RELEASE_PENDING, "),
 ]
 
+_OF_PROVE = [
+    ("a start proves tools", " and not contract.tools\n", "\n"),
+    ("a violated contract is kept", "if report.kept else Verdict", "if report.boots else Verdict"),
+    ("a release in use is rejected", "status.state is not ReleaseState.PENDING or not", "not"),
+    (
+        "what promises nothing waits for a report",
+        "ReleaseState.PENDING or not contract.tools:",
+        "ReleaseState.PENDING:",
+    ),
+    ("bytes at fault are tried again", " and fault.reason is Reason.CONTRACT_VIOLATED", ""),
+    ("a rejection has no reason", "ReleaseState.REJECTED, violation_of(report))", "ReleaseState.REJECTED)"),
+]
+
 _OF_REQUIREMENT = [
     ("any version will do", "version is not None and requirement.met_by(version)", "version is not None"),
     ("what is missing is enough", "version is not None and requirement", "version is None or requirement"),
@@ -274,6 +288,7 @@ _BY_FILE = {
     RESOLVE: _OF_RESOLVE,
     FREEZE: _OF_FREEZE,
     PLACE: _OF_PLACE,
+    PROVE: _OF_PROVE,
     WANT: _OF_WANT,
     PREPARE: _OF_PREPARE,
     RUN: _OF_RUN,

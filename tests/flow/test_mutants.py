@@ -12,6 +12,7 @@ from tests.flow.mutants import (
     MUTANTS,
     PLACE,
     PREPARE,
+    PROVE,
     READINESS,
     RELEASE,
     REQUIREMENT,
@@ -38,7 +39,7 @@ def test_it_changes_one_place_into_other_python(mutant: Mutant) -> None:
 
 
 def test_every_decision_has_faults_and_no_two_are_the_same() -> None:
-    decisions, nouns = {RESOLVE, FREEZE, PLACE, WANT, PREPARE, RUN}, {READINESS, RELEASE, REQUIREMENT}
+    decisions, nouns = {RESOLVE, FREEZE, PROVE, PLACE, WANT, PREPARE, RUN}, {READINESS, RELEASE, REQUIREMENT}
     assert set(Counter(m.file for m in MUTANTS)) == decisions | nouns
     assert len({(m.file, m.old, m.new) for m in MUTANTS}) == len(MUTANTS)
     assert len({(m.file, m.what) for m in MUTANTS}) == len(MUTANTS)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sandbay.domain.catalog import CatalogView, Channel, Image, ImageEntry, ImageState, ReleaseEntry
-from sandbay.domain.contract import ContractReport, ToolReport, Violation
+from sandbay.domain.contract import Checked, ContractReport, ToolReport, Violation
 from sandbay.domain.deployment import Deployment, Pool, PoolAdmission
 from sandbay.domain.ids import ImageId, ReleaseId
 from sandbay.domain.platform import Platform
@@ -75,7 +75,7 @@ def _entry(name: str, it: PlainImage) -> ImageEntry:
         number: ReleaseEntry(
             Release(ReleaseId(r["id"]), own, number, tuple(_variant(p, v) for p, v in r["variants"].items())),
             ReleaseStatus(ReleaseState(r["state"]), FAULT if r["state"] == "rejected" else None),
-            {_variant(p, v).content_key: _report(v["tools"]) for p, v in r["variants"].items() if v["tools"]},
+            checked={_variant(p, v).content_key: _report(v["tools"]) for p, v in r["variants"].items() if v["tools"]},
         )
         for number, r in it["releases"].items()
     }
@@ -97,13 +97,11 @@ def _variant(platform: str, it: PlainVariant) -> Variant:
     )
 
 
-def _report(tools: dict[str, str]) -> ContractReport:
+def _report(tools: dict[str, str]) -> Checked:
     """With these tools verified, beside one that is not."""
     broken = ToolReport("x --version", exit=1, printed="9.9", version="9.9", violation=Violation.FAILED)
-    return ContractReport(
-        boots=True,
-        tools={"broken": broken, **{name: ToolReport(name, version=version) for name, version in tools.items()}},
-    )
+    verified = {name: ToolReport(name, version=version) for name, version in tools.items()}
+    return Checked(1, NOW, ContractReport(boots=True, tools={"broken": broken, **verified}))
 
 
 def required_of(needs: Sequence[Need]) -> tuple[Required, ...]:

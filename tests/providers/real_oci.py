@@ -59,7 +59,7 @@ class Images:
         platform = Platform.parse(HOST_PLATFORM)
         assert platform is not None
         source = LayoutSource(lambda: FolderTree(layout))
-        (found,) = source.read(Wanted([platform]), self.blobs, lambda _, __: None)
+        (found,) = source.read(Wanted([platform]), self.blobs, lambda _: None)
         self.layers.prepare(found, silent)
         return found
 

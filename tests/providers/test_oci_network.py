@@ -37,9 +37,11 @@ def images(real_sandboxes: None, tmp_path_factory: pytest.TempPathFactory) -> Im
 @pytest.fixture
 def here(images: Images) -> Iterator[Installation]:
     installation = Installation(images)
-    _able_or_skip(installation)
-    yield installation
-    installation.end()
+    try:
+        _able_or_skip(installation)
+        yield installation
+    finally:
+        installation.end()
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,9 @@ request. Faults, which may be combined:
     limit=3         the first two requests of every path are 429 with Retry-After: 3;  limit-date=3, limit-bare
     busy=2          that many 503 for every path first
     redirect        blobs are 307 to the storage; redirect-loop, redirect-file, redirect-to=URL
+    hold=EVENT      each blob of more than 64 KiB stops halfway until the event is set
+    tags=[…]        a page of three tags at a time, wherever an opaque Link leads; without it there is no list
+    link=TEXT       what every Link says instead
     drip            blobs one byte at a time, slowly;  silent  nothing at all after the headers
     huge            manifests never end
 """
@@ -161,6 +164,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _body(self, body: bytes, *, blob: bool) -> None:
         if blob and "silent" in self.faults:
             self.registry.closing.wait()
+        elif "hold" in self.faults and len(body) > 64 * 1024:
+            self.wfile.write(body[: len(body) // 2])
+            while not self.faults["hold"].wait(0.05) and not self.registry.closing.is_set():
+                pass
+            self.wfile.write(body[len(body) // 2 :])
         elif blob and "drip" in self.faults:
             for at in range(len(body)):
                 self.wfile.write(body[at : at + 1])
@@ -230,6 +238,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return True
 
     def _serve(self, path: str) -> None:
+        if path.endswith("/tags/list") and "tags" in self.faults:
+            self._tags()
+            return
         match = re.fullmatch(r"/v2/([a-z0-9/-]+)/(manifests|blobs)/([A-Za-z0-9_.:-]+)", path)
         if match is None or "missing-name" in self.faults or not _home(self.registry.root, match[1]).is_dir():
             self.error(404, "NAME_UNKNOWN")
@@ -237,6 +248,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._manifest(_home(self.registry.root, match[1]), match[3])
         else:
             self._redirected(match[1], match[3])
+
+    def _tags(self) -> None:
+        query = urlsplit(self.path).query
+        at = int(query.removeprefix("next=%2F").removesuffix("%3D%3D")) if query.startswith("next=") else 0
+        tags = self.faults["tags"]
+        link = self.faults.get("link", f'</v2/fx/tags/list?next=%2F{at + 3}%3D%3D>; rel="next"')
+        more = at + 3 < len(tags) or "link" in self.faults
+        body = json.dumps({"name": "fx", "tags": tags[at : at + 3]}).encode()
+        self.answer(200, body, headers={"Link": link} if more else {})
 
     def _redirected(self, name: str, digest: str) -> None:
         to = {

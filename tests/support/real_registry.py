@@ -59,6 +59,10 @@ class RealRegistry:
         found: str = top["digest"]
         return found
 
+    def tag(self, repository: str, tag: str, media_type: str, document: bytes) -> None:
+        """One more tag of a manifest whose blobs are there."""
+        self._manifest(repository, tag, media_type, document)
+
     def push_loose(self, repository: str, data: bytes) -> str:
         """A blob that no manifest names; its digest."""
         digest = "sha256:" + hashlib.sha256(data).hexdigest()

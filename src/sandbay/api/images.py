@@ -105,6 +105,7 @@ def post_evict(core: TheCore, actor: TheActor, image: Name, body: NodesIn = _EVE
 @project_router.get("", responses=refusing())
 def get_usable_images(core: TheCore, asked: ThePage) -> UsableList:
     """List what this project may use, by name."""
-    default = _default(core)
+    deployment = current_deployment(core)
+    default, platform = deployment.default_image, deployment.default_platform
     shown, following = page(offers(core), asked, lambda offer: offer.entry.image.name)
-    return UsableList(items=[usable_out(it.entry, it.platforms, default) for it in shown], next=following)
+    return UsableList(items=[usable_out(it.entry, it.platforms, default, platform) for it in shown], next=following)

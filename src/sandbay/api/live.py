@@ -139,11 +139,12 @@ class Live(Response):
 
     media_type: str | None = MEDIA_TYPE
 
-    def __init__(self, core: Core, room: Threads, view: View) -> None:
-        """Nothing is looked at before the answer begins."""
+    def __init__(self, core: Core, room: Threads, view: View, *, resumable: bool = True) -> None:
+        """Nothing is looked at before the answer begins. Unless readers can come back, they are told to the end."""
         self.status_code, self.background = 200, None
         self.body = b""
         self._changed, self._room, self._view = core.changed, room, view
+        self._resumable = resumable
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
 
@@ -171,7 +172,7 @@ class Live(Response):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-                with anyio.move_on_after(LIFE_SECONDS):
+                with anyio.move_on_after(LIFE_SECONDS if self._resumable else None):
                     await self._tell(first, woken, send)
                 with anyio.move_on_after(_END_SECONDS):
                     await send({"type": "http.response.body", "body": b"", "more_body": False})

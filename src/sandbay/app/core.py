@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from sandbay.app.metrics import Metrics
 from sandbay.domain.declaration import Declaration
-from sandbay.domain.ids import NodeId, ProjectId, SessionId
+from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
-from sandbay.domain.release import ContentKey
+from sandbay.domain.release import ContentKey, Fault
 from sandbay.domain.setup import SETUP_SECONDS, SetupProgress
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.builder import Builder, BuildLogs
@@ -131,5 +131,7 @@ class Core:
     metrics: Metrics = field(default_factory=Metrics)
     progress: dict[tuple[NodeId, ContentKey], Readiness] = field(default_factory=dict)
     """Bytes of prepares under way, as last reported; the states themselves are rows."""
+    check_faults: dict[tuple[ReleaseId, ContentKey], tuple[NodeId, Fault]] = field(default_factory=dict)
+    """Why the last try of a check that is due saw nothing, and on which node."""
     setups: dict[SessionId, SetupProgress] = field(default_factory=dict)
     """How far Sessions are initialised, as last reported."""

@@ -1,44 +1,39 @@
 """What nodes tell Core, and what becomes of it: readiness, proofs, allocations.
 
-Every report carries its epoch; what an older epoch says changes nothing. A first proof makes a release
-active, and with it `stable`, a requested promotion and the first default image, in one transaction.
+Every report carries its epoch; what an older epoch says changes nothing. What a proof means for releases is
+`app.proofs`' to say.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from sandbay.app import audit
+from sandbay.app.contracts import settle_check
 from sandbay.app.core import SYSTEM, Core
 from sandbay.app.place_session import order_of
-from sandbay.app.select import current_deployment
+from sandbay.app.proofs import consequences
 from sandbay.app.wants import wanted_for
 from sandbay.domain.allocation import AllocationState, mismatch
-from sandbay.domain.catalog import ImageEntry
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.node import Node
 from sandbay.domain.readiness import Readiness, ReadinessState, may_follow
 from sandbay.domain.reasons import Reason
-from sandbay.domain.reference import STABLE
-from sandbay.domain.release import REJECTING, ContentKey, Fault, ReleaseState
+from sandbay.domain.release import ContentKey, Fault
 from sandbay.domain.session import SessionState
 from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import (
     Change,
     Conflict,
     ConflictKind,
-    DropWish,
     MoveAllocation,
-    MoveChannel,
-    MoveRelease,
     MoveSession,
     PutNode,
     PutReadiness,
     SeeNode,
-    SetDeployment,
 )
-from sandbay.ports.node_link import AllocationReport, Assigned, Hello, NodeCommands, Welcome
-from sandbay.ports.records import KnownVariant, ReadinessRow, SessionRecord
-from sandbay.ports.store import CatalogOf, FrozenTemplateOf, Nodes, OpenAllocations, ReadinessRows, VariantsOf
+from sandbay.ports.node_link import AllocationReport, Assigned, CheckOutcome, Hello, NodeCommands, Welcome
+from sandbay.ports.records import ReadinessRow, SessionRecord
+from sandbay.ports.store import FrozenTemplateOf, Nodes, OpenAllocations, ReadinessRows
 
 _STATES_OF_BYTES = frozenset({ReadinessState.PULLING, ReadinessState.QUEUED})
 _TRIES = 5
@@ -131,6 +126,11 @@ class NodeReports:
             core.metrics.started(record.session.created_at, core.clock.now())
         return accepted
 
+    def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
+        """Store what a check saw, with what it means for the release; or why it saw nothing yet."""
+        current = next((n for n in self._core.store.read(Nodes()) if n.id == node), None)
+        return current is not None and current.epoch == epoch and settle_check(self._core, node, outcome)
+
     def _preparing(self, record: SessionRecord, report: AllocationReport) -> bool:
         """That it began is a row; how far it is costs nothing to lose."""
         core, allocation = self._core, record.allocation
@@ -217,57 +217,4 @@ def _closed(core: Core, record: SessionRecord, report: AllocationReport) -> list
         fault = report.fault or Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
         moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.FAILED, now, fault))
         moves.append(audit.done(core, SYSTEM, "session.fail", session.id, {"reason": fault.reason.value}))
-    return moves
-
-
-def consequences(core: Core, node: NodeId, key: ContentKey, readiness: Readiness) -> list[Change]:
-    """What a moved cell means for releases, channels, the default image and wishes."""
-    if readiness.state is ReadinessState.READY:
-        pending = [v for v in _variants(core, key) if v.state is ReleaseState.PENDING]
-        return [DropWish(key, node), *(change for v in pending for change in _proved(core, v))]
-    if readiness.state is ReadinessState.FAILED and readiness.fault and readiness.fault.reason in REJECTING:
-        rejected = [
-            _rejected(core, v, readiness.fault) for v in _variants(core, key) if v.state is ReleaseState.PENDING
-        ]
-        return [DropWish(key, node), *(change for changes in rejected for change in changes)] if rejected else []
-    return []
-
-
-def _variants(core: Core, key: ContentKey) -> Sequence[KnownVariant]:
-    return core.store.read(VariantsOf(frozenset({key})))
-
-
-def _rejected(core: Core, known: KnownVariant, fault: Fault) -> list[Change]:
-    before = frozenset({ReleaseState.PENDING})
-    return [
-        MoveRelease(known.release, before, ReleaseState.REJECTED, fault),
-        audit.done(core, SYSTEM, "release.reject", known.release, {"reason": fault.reason.value}),
-    ]
-
-
-def _proved(core: Core, known: KnownVariant) -> list[Change]:
-    entry = core.store.read(CatalogOf(frozenset({known.image_name}))).image(known.image)
-    if entry is None:
-        return []
-    now = core.clock.now()
-    changes: list[Change] = [MoveRelease(known.release, frozenset({ReleaseState.PENDING}), ReleaseState.ACTIVE)]
-    changes += [
-        MoveChannel(known.image, channel, known.number, expected, now, SYSTEM.principal, "first proof")
-        for channel, expected in _channels(entry, known.number)
-    ]
-    deployment = current_deployment(core)
-    if deployment.default_image is None:
-        first = replace(deployment, generation=deployment.generation + 1, default_image=known.image)
-        changes.append(SetDeployment(first, deployment.generation))
-    return [*changes, audit.done(core, SYSTEM, "release.activate", known.release)]
-
-
-def _channels(entry: ImageEntry, number: int) -> list[tuple[str, int | None]]:
-    """`stable` when there is none yet, and the channel that was asked for at registration."""
-    asked = entry.releases[number].status.promote
-    moves: list[tuple[str, int | None]] = [] if STABLE in entry.channels else [(STABLE, 0)]
-    if asked is not None and asked != STABLE:
-        moves.append((asked, None))
-    elif asked == STABLE and STABLE in entry.channels:
-        moves.append((STABLE, None))
     return moves

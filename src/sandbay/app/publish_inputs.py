@@ -127,7 +127,7 @@ def _find(core: Core, text: str, platform: Platform) -> tuple[Variant | Bootstra
         case Bootstrap() as bare:
             return bare, Base(text, sha256(canonical([text, core.builder.version])))
         case OciReference() as reference:
-            (variant,) = open_registry(core, reference).read(Wanted([platform]), core.blobs, lambda *_: None)
+            (variant,) = open_registry(core, reference).read(Wanted([platform]), core.blobs, lambda _: None)
             return variant, Base(text, variant.digest or "", None, len(variant.layers))
         case _:
             return registered(core, text, platform)

@@ -151,7 +151,9 @@ class _Work:
             with core.builder.build(order, self._say, self._cancel) as built:
                 self._row = _move(core, self._row, phase=_P.REGISTERING, moved_at=core.clock.now())
                 self._say("Registering.\n")
-                asked = Registration(FromBuild(built, row.id), row.order.source_commit, [order.platform])
+                tools = prepared.recipe.tools or None
+                source = FromBuild(built, row.id)
+                asked = Registration(source, row.order.source_commit, [order.platform], tools=tools)
                 held = register(core, self._actor, self._image(prepared), asked).held
             self._found(held.release.id, built=True)
 

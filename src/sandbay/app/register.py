@@ -9,22 +9,25 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from sandbay.app import audit
+from sandbay.app.contracts import ask_check
 from sandbay.app.core import Actor, Core
-from sandbay.app.images import find_image
+from sandbay.app.images import find_image, find_release
 from sandbay.app.registries import open_registry
 from sandbay.app.select import current_deployment
 from sandbay.app.uploads import open_source
+from sandbay.app.wants import proof_wishes
 from sandbay.domain.catalog import ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.contract import Contract
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import PublishId, ReleaseId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, is_channel_name
-from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
+from sandbay.domain.release import Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.flow.identify import identify, undeclared
-from sandbay.ports.changes import AddRelease, AddWish, Change, Conflict, ConflictKind
-from sandbay.ports.image_source import ImageSource, Wanted
-from sandbay.ports.store import Nodes
+from sandbay.flow.prove import asked_again
+from sandbay.ports.changes import AddRelease, Change, Conflict, ConflictKind
+from sandbay.ports.image_source import ImageSource, Progress, Wanted
 
 _TRIES = 10
 
@@ -67,7 +70,8 @@ class Runtime:
 class Registration:
     """What is asked. `platforms` None means those of the pools; `providers` None means all that can run it.
 
-    `artifacts` and `runtime` state what is known of it; without a source they are all that there is.
+    `artifacts` and `runtime` state what is known of it; without a source they are all that there is. `tools`: tool →
+    the command that prints its version; None says nothing of them.
     """
 
     source: Source | None
@@ -77,6 +81,7 @@ class Registration:
     promote: str | None = None
     artifacts: Mapping[str, str] = field(default_factory=dict)
     runtime: Runtime | None = None
+    tools: Mapping[str, str] | None = None
 
     @property
     def stated(self) -> Sequence[Mapping[str, str]]:
@@ -97,12 +102,14 @@ class Registered:
     created: bool
 
 
-def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> Registered:
+def register(
+    core: Core, actor: Actor, name_or_id: str, asked: Registration, progress: Progress = lambda _: None
+) -> Registered:
     """Read, verify, copy, append. Refused content leaves no release behind."""
     entry = find_image(core, name_or_id)
     _check(core, entry, asked)
     try:
-        read = _read(core, asked)
+        read = _read(core, asked, progress)
         if len(read) > 1 and any(asked.stated):
             message = "artifacts are of one platform: name that one alone"
             raise RefusedError(Reason.INVALID_BODY, message, param="platforms")
@@ -114,7 +121,9 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
         entry = find_image(core, name_or_id)
         known = _identical(entry, variants)
         if known is not None:
-            return Registered(known, created=False)
+            if not _promises_more(known, asked) or ask_check(core, actor, entry, known, asked.tools or {}):
+                return Registered(find_release(find_image(core, name_or_id), known.release.number), created=False)
+            continue
         held = _append(core, actor, entry, variants, asked)
         if held is not None:
             core.changed.set()
@@ -122,7 +131,7 @@ def register(core: Core, actor: Actor, name_or_id: str, asked: Registration) -> 
     raise RefusedError(Reason.REVISION_STALE, f"{entry.image.name} keeps getting releases; try again")
 
 
-def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
+def _read(core: Core, asked: Registration, progress: Progress) -> tuple[Variant, ...]:
     """What the bytes tell; without a source variants of which nothing is known yet."""
     platforms = tuple(asked.platforms or _pool_platforms(core))
     match asked.source:
@@ -136,7 +145,7 @@ def _read(core: Core, asked: Registration) -> tuple[Variant, ...]:
             opened, wanted = built, Wanted(platforms)
         case _:
             assert_never(asked.source)
-    return opened.read(wanted, core.blobs, lambda *_: None)
+    return opened.read(wanted, core.blobs, progress)
 
 
 def _identified(core: Core, asked: Registration, variant: Variant) -> Variant:
@@ -170,6 +179,15 @@ def _pool_platforms(core: Core) -> list[Platform]:
     return sorted({p.platform for p in deployment.pools} or {deployment.default_platform})
 
 
+def _promises_more(known: ReleaseEntry, asked: Registration) -> bool:
+    """Whether the release that is there should promise other tools. What is not said changes nothing.
+
+    Bytes that are at fault stay so, whatever their tools would be.
+    """
+    for_good = known.status.state is ReleaseState.REJECTED and asked_again(known.status) is None
+    return not for_good and asked.tools is not None and dict(asked.tools) != dict(known.contract.tools)
+
+
 def _identical(entry: ImageEntry, variants: Sequence[Variant]) -> ReleaseEntry | None:
     keys = {v.content_key for v in variants}
     for held in entry.releases.values():
@@ -184,13 +202,14 @@ def _append(
     """One transaction; None when somebody else took the number first."""
     number = max(entry.releases, default=0) + 1
     release = Release(ReleaseId(core.ids.new("release")), entry.image.id, number, variants, asked.commit)
+    contract = Contract(dict(asked.tools), 1) if asked.tools else Contract()
     facts: dict[str, object] = {"release": f"{entry.image.name}:{number}", "digests": [v.digest for v in variants]}
     if isinstance(asked.source, FromRegistry):
         facts |= {"source": variants[0].source, "tag": asked.source.reference.tag}
     if isinstance(asked.source, FromBuild):
         facts["publish"] = asked.source.publish
     changes: list[Change] = [
-        AddRelease(release, core.clock.now(), core.settings.releases_per_image, asked.promote),
+        AddRelease(release, core.clock.now(), core.settings.releases_per_image, asked.promote, contract),
         *proof_wishes(core, variants),
     ]
     try:
@@ -202,7 +221,7 @@ def _append(
             details = {"limit": "releases_per_image", "bound": bound}
             raise RefusedError(Reason.LIMIT_REACHED, message, details=details) from conflict
         return None
-    return ReleaseEntry(release, ReleaseStatus(ReleaseState.PENDING, None, asked.promote))
+    return ReleaseEntry(release, ReleaseStatus(ReleaseState.PENDING, None, asked.promote), contract)
 
 
 def _with_origin(source: Source | None, variant: Variant) -> Variant:
@@ -211,16 +230,3 @@ def _with_origin(source: Source | None, variant: Variant) -> Variant:
         return variant
     found = replace(source.reference, tag=None, digest=variant.index_digest or variant.digest)
     return replace(variant, source=str(found))
-
-
-def proof_wishes(core: Core, variants: Sequence[Variant]) -> list[AddWish]:
-    """Each variant on one node that can run it; none where no pool supports it."""
-    deployment = current_deployment(core)
-    now = core.clock.now()
-    wishes = []
-    for variant in variants:
-        pools = [p for p in deployment.pools if p.platform == variant.platform and p.provider in variant.providers]
-        able = [n for n in core.store.read(Nodes()) if any(n.serves(p) for p in pools)]
-        online = sorted(able, key=lambda n: (not n.online(now), n.name))
-        wishes += [AddWish(ContentKey(variant.content_key), node.id, now) for node in online[:1]]
-    return wishes

@@ -1,13 +1,16 @@
 """What each node should hold: load the reasons, let `flow.want` decide, tell the nodes that are reachable."""
 
+from collections.abc import Sequence
+
 from sandbay.app.core import Core
 from sandbay.app.select import current_deployment
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import NodeId
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import Variant
+from sandbay.domain.release import ContentKey, Variant
 from sandbay.domain.want import Wants
 from sandbay.flow.want import want
+from sandbay.ports.changes import AddWish
 from sandbay.ports.node_link import Wanted
 from sandbay.ports.store import Needs, Nodes, ReadinessRows, VariantsOf
 
@@ -39,3 +42,16 @@ def push_wants(core: Core, node: NodeId) -> bool:
             raise
         return False
     return True
+
+
+def proof_wishes(core: Core, variants: Sequence[Variant]) -> list[AddWish]:
+    """Each variant on one node that can run it; none where no pool supports it."""
+    deployment = current_deployment(core)
+    now = core.clock.now()
+    wishes = []
+    for variant in variants:
+        pools = [p for p in deployment.pools if p.platform == variant.platform and p.provider in variant.providers]
+        able = [n for n in core.store.read(Nodes()) if any(n.serves(p) for p in pools)]
+        online = sorted(able, key=lambda n: (not n.online(now), n.name))
+        wishes += [AddWish(ContentKey(variant.content_key), node.id, now) for node in online[:1]]
+    return wishes

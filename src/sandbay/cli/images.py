@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import connect, explaining, listing, options, readiness, render
+from sandbay.cli import checking, connect, explaining, listing, options, readiness, render
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.resources import Image, Release
+    from sandbay.sdk.releases import Release
+    from sandbay.sdk.resources import Image
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command()(checking.check)
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 Archive = Annotated[
@@ -38,6 +40,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
     platform: Annotated[list[str] | None, typer.Option(help="Only this platform; may be repeated.")] = None,
     provider: Annotated[list[str] | None, typer.Option(help="Only for this provider; may be repeated.")] = None,
     source_commit: Annotated[str | None, typer.Option(help="Where it was built from.")] = None,
+    tool: options.Tools = None,
     promote: Annotated[str | None, typer.Option(metavar="CHANNEL", help="Point this channel to it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until it is active or refused.")] = False,
     as_json: options.Json = False,
@@ -52,6 +55,7 @@ def register(  # noqa: PLR0913 - a fixed form of the command line
             "providers": provider or (),
             "source_commit": source_commit,
             "promote": promote,
+            "tools": options.tools(tool),
             "artifacts": artifacts,
         }
         release = source(admin.images, name, bar.update, asked)
@@ -189,6 +193,7 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
         if variant.source is not None:
             render.line(f"{'from':<12}", variant.source)
+    checking.show(release)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

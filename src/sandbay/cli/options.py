@@ -32,6 +32,11 @@ Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)
 ]
 
+Tools = Annotated[
+    list[str] | None,
+    typer.Option("--tool", metavar="NAME=COMMAND", help="A tool and what prints its version; may be repeated."),
+]
+
 WAIT = 1800
 
 
@@ -47,3 +52,18 @@ def environment(pairs: Sequence[str] | None) -> dict[str, str]:
         elif name in os.environ:
             said[name] = os.environ[name]
     return said
+
+
+def tools(pairs: Sequence[str] | None) -> dict[str, str] | None:
+    """`NAME=COMMAND` to a mapping, None for nothing said. Wrong usage: no name, no command, the same name twice."""
+    said: dict[str, str] = {}
+    for pair in pairs or ():
+        name, _, command = pair.partition("=")
+        if not name or not command.strip():
+            raise typer.BadParameter(
+                f"{pair!r} is not NAME=COMMAND, such as node='node --version'", param_hint="--tool"
+            )
+        if name in said:
+            raise typer.BadParameter(f"{name} is given twice", param_hint="--tool")
+        said[name] = command
+    return said or None

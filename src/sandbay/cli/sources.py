@@ -8,7 +8,8 @@ import typer
 if TYPE_CHECKING:
     from sandbay.sdk._sync.catalog import Images
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.resources import ProgressCallback, Release
+    from sandbay.sdk.releases import Release
+    from sandbay.sdk.resources import ProgressCallback
 
 Source = Callable[["Images", str, "ProgressCallback", "Asked"], "Release"]
 """Registers a release of the named image."""
@@ -61,10 +62,7 @@ def _archive(text: str) -> Source:
 
 def _registry(text: str) -> Source:
     def register(images: "Images", name: str, progress: "ProgressCallback", asked: "Asked") -> "Release":
-        from sandbay.sdk.resources import Progress
-
-        progress(Progress(f"fetching {text}"))
-        return images.register_registry(name, text, **asked)
+        return images.register_registry(name, text, progress=progress, **asked)
 
     return register
 

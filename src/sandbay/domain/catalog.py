@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sandbay.domain.contract import ContractReport
+from sandbay.domain.contract import Checked, Contract
 from sandbay.domain.ids import ImageId, ReleaseId
-from sandbay.domain.release import ContentKey, Release, ReleaseStatus, Variant
+from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.domain.requirement import Tools
 
 
@@ -44,16 +44,24 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseEntry:
-    """A release, where it stands, and the newest report of each variant that was checked."""
+    """A release, where it stands, what it promises, and the newest report of each variant that was checked."""
 
     release: Release
     status: ReleaseStatus
-    reports: Mapping[ContentKey, ContractReport] = field(default_factory=dict)
+    contract: Contract = field(default_factory=Contract)
+    checked: Mapping[ContentKey, Checked] = field(default_factory=dict)
 
     def tools(self, variant: Variant) -> Tools:
         """The variant's verified tools; none where nothing has been verified."""
-        report = self.reports.get(variant.content_key)
-        return {} if report is None else report.versions
+        checked = self.checked.get(variant.content_key)
+        return {} if checked is None else checked.report.versions
+
+    def is_due(self, variant: Variant) -> bool:
+        """Whether a check was asked for that this variant has no report of yet."""
+        if self.status.state is ReleaseState.REJECTED:
+            return False
+        checked = self.checked.get(variant.content_key)
+        return (0 if checked is None else checked.number) < self.contract.checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from packaging.version import Version
@@ -16,13 +17,17 @@ from sandbay.domain.ids import ReleaseId
 from sandbay.domain.release import Fault, Variant
 
 MAX_TOOLS = 64
-TOOL_SECONDS = 20.0
-"""How long one tool may take to print its version."""
-CHECK_SECONDS = 180.0
-"""How long all tools of one check may take together; what is left then has timed out."""
-OUTPUT_BYTES = 64 * 1024
-"""A tool that prints more than this does not print its version."""
 _LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLimits:
+    """How long one tool may take, and all of a check (what is left has timed out); how much a tool may print."""
+
+    tool_seconds: float = 20.0
+    seconds: float = 180.0
+    output_bytes: int = 64 * 1024
+
 
 _NUMBERS = r"\d{1,9}(?:\.\d{1,9}){%s}"
 _PRE = r"(?:[-_.]?(?:[abc][-_.]?\d{1,9}|(?:rc|alpha|beta|preview|pre|dev)[-_.]?\d{0,9})(?![A-Za-z0-9]))?"
@@ -88,6 +93,23 @@ class ContractReport:
     def versions(self) -> Mapping[str, str]:
         """The verified tools: name → version."""
         return {name: it.version for name, it in self.tools.items() if it.version and it.violation is None}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a release promises: tool → command. `checks` counts the checks that were asked for."""
+
+    tools: Mapping[str, str] = field(default_factory=dict)
+    checks: int = 0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A report, of which check, and when."""
+
+    number: int
+    at: datetime
+    report: ContractReport
 
 
 @dataclass(frozen=True)

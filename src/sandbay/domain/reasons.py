@@ -87,6 +87,7 @@ class Reason(StrEnum):
     ABILITY_UNSUPPORTED = "ability_unsupported"
     PATH_NOT_FOUND = "path_not_found"
     PATH_INVALID = "path_invalid"
+    CONTRACT_VIOLATED = "contract_violated"
     BUILD_FAILED = "build_failed"
 
     DIGEST_MISMATCH = "digest_mismatch"
@@ -187,6 +188,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.ABILITY_UNSUPPORTED: About(_G.REQUEST, "The provider does not have this ability.", _C),
     Reason.PATH_NOT_FOUND: About(_G.REQUEST, "There is nothing at this path.", _C),
     Reason.PATH_INVALID: About(_G.REQUEST, "The path cannot be used for this.", _C),
+    Reason.CONTRACT_VIOLATED: About(_G.REQUEST, "A tool that the image promises fails or is missing.", _A),
     Reason.BUILD_FAILED: About(_G.REQUEST, "A step of the build failed, or exceeded what a build may use.", _C),
     Reason.DIGEST_MISMATCH: About(_G.CONTENT, "The bytes do not have the digest they were asked for by.", _A),
     Reason.SIZE_MISMATCH: About(_G.CONTENT, "There are more or fewer bytes than the descriptor says.", _A),

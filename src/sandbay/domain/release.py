@@ -118,7 +118,10 @@ RELEASE_MOVES: Mapping[ReleaseState, frozenset[ReleaseState]] = {
     ReleaseState.RETIRED: frozenset({ReleaseState.ACTIVE}),
     ReleaseState.REJECTED: frozenset(),
 }
-"""Legal moves. A rejection is for ever: it speaks of bytes, and bytes do not change."""
+"""Legal moves. A rejection is for ever: it speaks of bytes, and bytes do not change.
+
+Only one for a violated contract speaks of tools, too: `flow.prove` opens it again when a check is asked for.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from sandbay.engine.manifest import (
     parse_manifest,
     unsupported,
 )
-from sandbay.engine.media import DOCUMENTS
+from sandbay.engine.media import DOCUMENTS, LAYERS
 from sandbay.ports.blobs import Blobs
-from sandbay.ports.image_source import Progress, Wanted
+from sandbay.ports.image_source import Copied, Progress, Wanted
 
 _WRONG_BYTES = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH})
 
@@ -198,7 +198,7 @@ def _distinct(images: Sequence[_Image]) -> list[Descriptor]:
 def _copy(wanted: Sequence[Descriptor], origin: Origin, blobs: Blobs, progress: Progress) -> None:
     for blob in wanted:
         origin.check(blob)
-    copying = _Copying(origin, blobs, progress, sum(blob.size for blob in wanted))
+    copying = _Copying(origin, blobs, progress, wanted)
     if origin.lanes == 1:
         for blob in wanted:
             copying.copy(blob)
@@ -211,11 +211,13 @@ def _copy(wanted: Sequence[Descriptor], origin: Origin, blobs: Blobs, progress: 
 class _Copying:
     """Blobs on their way into the store, perhaps several at once."""
 
-    def __init__(self, origin: Origin, blobs: Blobs, progress: Progress, total: int) -> None:
-        self._origin, self._blobs, self._progress, self._total = origin, blobs, progress, total
+    def __init__(self, origin: Origin, blobs: Blobs, progress: Progress, wanted: Sequence[Descriptor]) -> None:
+        self._origin, self._blobs, self._progress = origin, blobs, progress
         self._lock = threading.Lock()
         self._failed = threading.Event()
-        self._done = 0
+        self._done, self._total = 0, sum(blob.size for blob in wanted)
+        self._layers = len({blob.digest for blob in wanted if blob.media_type in LAYERS})
+        self._tell(0)
 
     def unless_failed(self, blob: Descriptor) -> None:
         """Copy it, or end early once another could not be copied: its refusal is the one that counts."""
@@ -274,7 +276,7 @@ class _Copying:
     def _tell(self, count: int) -> None:
         with self._lock:
             self._done += count
-            self._progress(self._done, self._total)
+            self._progress(Copied(self._done, self._total, self._layers))
 
 
 class _Meter:

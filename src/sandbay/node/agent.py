@@ -8,6 +8,7 @@ import structlog
 
 from sandbay.domain.allocation import Booted, Order
 from sandbay.domain.command import Command
+from sandbay.domain.contract import CheckOrder
 from sandbay.domain.declaration import Ability
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId, NodeId
@@ -17,9 +18,10 @@ from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from sandbay.node.allocations import AllocationRunner
+from sandbay.node.checks import CheckRunner
 from sandbay.node.images import ImageKeeper
 from sandbay.ports.clock import Clock
-from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, Wanted
+from sandbay.ports.node_link import AllocationReport, CheckOutcome, CoreReports, Hello, Wanted
 from sandbay.ports.provider import Emit, Exit, Files, OnStart, Provider
 
 _STEP_SECONDS = 1.0
@@ -54,6 +56,7 @@ class Agent:
             lambda allocation: core.template(identity.node, allocation),
             identity.slots,
         )
+        self._checks = CheckRunner(provider, clock, self._report_check, self._images.lost)
         self._epoch = 0
         self._warm = False
         self._say_hello = threading.Event()
@@ -74,6 +77,7 @@ class Agent:
             self._thread.join()
         self._images.close()
         self._allocations.close()
+        self._checks.close()
 
     # Commands of Core
 
@@ -97,6 +101,10 @@ class Agent:
     def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation."""
         self._allocations.stop(allocation)
+
+    def check(self, order: CheckOrder) -> None:
+        """Look at a variant's tools."""
+        self._checks.start(order)
 
     def exec(
         self,
@@ -180,6 +188,9 @@ class Agent:
         if not self._warm:
             self._wake.set()
         return accepted
+
+    def _report_check(self, outcome: CheckOutcome) -> bool:
+        return self._core.checked(self._identity.node, self._epoch, outcome)
 
     def _report_allocation(self, report: AllocationReport) -> bool:
         return self._core.allocation(self._identity.node, self._epoch, report)

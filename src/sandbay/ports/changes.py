@@ -5,12 +5,13 @@ told here; `ConflictKind` says how each refusal is called and what `current` the
 which is not there is `MISSING`, an id that is there already is `TAKEN`, without being told each time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from sandbay.domain.allocation import Allocation, AllocationState
 from sandbay.domain.catalog import Image
+from sandbay.domain.contract import Checked, Contract
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import (
@@ -79,6 +80,7 @@ class AddRelease(Change):
     created_at: datetime
     limit: int
     promote: str | None = None
+    contract: Contract = field(default_factory=Contract)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,31 @@ class MoveRelease(Change):
     before: frozenset[ReleaseState]
     to: ReleaseState
     fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class SetContract(Change):
+    """Replace what a release promises, or ask for one check more.
+
+    Relies on the stored number of checks being `contract.checks - 1` (0: there is no contract yet).
+    """
+
+    release: ReleaseId
+    contract: Contract
+
+
+@dataclass(frozen=True)
+class AddReport(Change):
+    """Append what a check of one variant saw.
+
+    Relies on the check being the last that was asked for (`STALE`, current: that number) and on the variant having no
+    report of it yet (`TAKEN`, current: the release).
+    """
+
+    release: ReleaseId
+    key: ContentKey
+    node: NodeId
+    checked: Checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,18 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.release import Variant
 from sandbay.ports.blobs import Blobs
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes done, bytes in all)."""
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How far the copying is, in bytes; each of the layers is counted once, however many variants have it."""
+
+    bytes_done: int
+    bytes_total: int
+    layers: int
+
+
+Progress = Callable[[Copied], None]
+"""Called once all is known that will be copied, and then of every piece; from several threads, never at once."""
 
 
 @dataclass(frozen=True, slots=True)

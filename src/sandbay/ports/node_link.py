@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sandbay.domain.allocation import AllocationState, Booted, Order
 from sandbay.domain.command import Command
+from sandbay.domain.contract import CheckOrder, ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.platform import Platform
@@ -76,6 +77,15 @@ class AllocationReport:
     setup: SetupProgress | None = None
 
 
+@dataclass(frozen=True)
+class CheckOutcome:
+    """What a check saw, or the fault of host or transfer for which it saw nothing and will be tried again."""
+
+    order: CheckOrder
+    report: ContractReport | None = None
+    fault: Fault | None = None
+
+
 class NodeCommands(Protocol):
     """What Core tells one node. Everything but `exec` and `files` returns at once; outcomes come as reports."""
 
@@ -93,6 +103,9 @@ class NodeCommands(Protocol):
 
     def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation. Repeating it, or an unknown one, is harmless."""
+
+    def check(self, order: CheckOrder) -> None:
+        """Start a sandbox of the variant and look at its tools. Repeating it while that is under way is harmless."""
 
     def exec(
         self,
@@ -127,6 +140,9 @@ class CoreReports(Protocol):
 
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """An allocation moved."""
+
+    def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
+        """A check has ended."""
 
     def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
         """What an open allocation of this node is to be initialised from; None when there is no such thing."""

@@ -7,6 +7,7 @@ installation's label; what does not is never touched. `prepare`, `create`, `dest
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +15,7 @@ from signal import Signals
 from typing import BinaryIO, Protocol
 
 from sandbay.domain.allocation import Booted, Order, Presence
-from sandbay.domain.command import Command, TerminalSize
+from sandbay.domain.command import Command, TerminalSize, User
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
@@ -141,6 +142,24 @@ class Files(Protocol):
         """Remove a file, a link, or a folder with all below it."""
 
 
+class Trial(Protocol):
+    """A sandbox of a variant that is there to be looked at, and is gone afterwards. It has no network."""
+
+    @property
+    def user(self) -> User:
+        """The image's user, by the image's own files."""
+
+    @property
+    def workdir(self) -> str:
+        """Where commands begin."""
+
+    def find(self, program: str) -> str | None:
+        """Where the image's PATH leads for this name; None when there is nothing that the user may execute."""
+
+    def exec(self, command: Command, *, emit: Emit) -> Exit:
+        """As `Provider.exec`."""
+
+
 class Provider(Protocol):
     """One kind of provider with one runtime on one host."""
 
@@ -163,6 +182,12 @@ class Provider(Protocol):
 
     def probe(self, variant: Variant) -> None:
         """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start."""
+
+    def trial(self, variant: Variant) -> AbstractContextManager[Trial]:
+        """A sandbox of the variant as its config wants it, until the block ends.
+
+        Refuses as `create`, and with `user_not_found`, `invalid_workdir` where none boots as the config says.
+        """
 
     def held(self) -> Sequence[ContentKey]:
         """What is here whole, by commit record."""

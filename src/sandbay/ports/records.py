@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sandbay.domain.allocation import Allocation
+from sandbay.domain.contract import Checked
 from sandbay.domain.errors import Facts
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import ImageId, NodeId, PublishId, ReleaseId, SessionId, UploadId
@@ -81,6 +82,15 @@ class KnownVariant:
     number: int
     state: ReleaseState
     variant: Variant
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """What one check of one variant saw, and on which node."""
+
+    key: ContentKey
+    node: NodeId
+    checked: Checked
 
 
 @dataclass(frozen=True, slots=True)

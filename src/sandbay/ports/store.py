@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from sandbay.domain.catalog import CatalogView, ImageEntry
+from sandbay.domain.contract import CheckOrder
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import NodeId, ProjectId, PublishId, ReleaseId, SessionId, UploadId
@@ -35,6 +36,7 @@ from sandbay.ports.records import (
     KnownVariant,
     Page,
     ReadinessRow,
+    ReportRow,
     SessionRecord,
     Started,
     Upload,
@@ -70,6 +72,18 @@ class VariantsOf(Query[Sequence[KnownVariant]]):
     """Variants by content key; all variants of releases that are not rejected when `keys` is None."""
 
     keys: frozenset[ContentKey] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DueChecks(Query[Sequence[CheckOrder]]):
+    """Every variant of what is not rejected that has no report yet of the last check asked for, by release."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsOf(Query[Sequence[ReportRow]]):
+    """What every check of a release saw, newest first."""
+
+    release: ReleaseId
 
 
 @dataclass(frozen=True, slots=True)

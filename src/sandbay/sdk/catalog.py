@@ -13,7 +13,8 @@ class Asked(TypedDict, total=False):
 
     `platforms` and `providers` narrow it down; `source_commit` tells what it was built from; `promote` names the
     channel that points to it once a node has proved it. `artifacts` state what is known of it under the names that
-    providers declare; what is computed from the bytes has to be the same.
+    providers declare; what is computed from the bytes has to be the same. `tools` are promised, name → the command that
+    prints the version, and checked in a real sandbox before the release is active.
     """
 
     platforms: Sequence[str]
@@ -21,6 +22,7 @@ class Asked(TypedDict, total=False):
     source_commit: str | None
     promote: str | None
     artifacts: Mapping[str, str]
+    tools: Mapping[str, str] | None
 
 
 def prepare_failed(reference: str, held: Sequence[Readiness]) -> dict[str, Any]:
@@ -34,5 +36,6 @@ def summed(readiness: Sequence[Readiness]) -> Progress:
     """The nodes' progress as one, for a bar."""
     busy = [line for line in readiness if line.state in {"queued", "pulling", "verifying"}]
     total = sum(line.bytes_total for line in busy)
-    phase = ", ".join(dict.fromkeys(line.state for line in busy)) or "waiting for a node"
+    idle = "checking tools" if any(line.state == "ready" for line in readiness) else "waiting for a node"
+    phase = ", ".join(dict.fromkeys(line.state for line in busy)) or idle
     return Progress(phase, sum(line.bytes_done for line in busy), total or None)

@@ -13,14 +13,14 @@ class Wish(TypedDict, total=False):
     template: str | None
     """A Template of the project, by name or id."""
     platform: str | None
+    requires: Sequence[str] | None
+    """Tools that the image must have, verified: `node>=20`, `git`."""
     env: Mapping[str, str] | None
     resources: Mapping[str, Any] | None
     """At least `{cpus?, memory?, pids?}`, memory in bytes."""
     network: str | None
     files: Mapping[str, str | bytes] | None
     """Path in the workspace → content."""
-    requires: Sequence[str] | None
-    """Tools that the image must have, such as `node>=20`."""
     metadata: Mapping[str, str] | None
 
 

@@ -163,7 +163,7 @@ _CODES: dict[type[SandbayError], str] = {
     PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed",
     StartError: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out",
     RequestError: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
-    " ability_unsupported path_not_found path_invalid build_failed invalid_body",
+    " ability_unsupported path_not_found path_invalid contract_violated build_failed invalid_body",
     ContentError: "digest_mismatch size_mismatch diff_id_mismatch malformed_layer malformed_manifest malformed_config"
     " malformed_layout malformed_archive ambiguous_archive blob_missing not_an_image platform_mismatch"
     " unsupported_media_type invalid_digest unsupported_digest unsafe_layer_path unsafe_link unsafe_whiteout"

@@ -94,7 +94,7 @@ class Events:
         self._rest = b""
         self.last_id = "0"
 
-    def take(self, chunk: bytes) -> Iterator[tuple[str, Any]]:
+    def take(self, chunk: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each event that is complete now: its name and its data. Raises `BadAnswerError`."""
         *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
         for block in blocks:
@@ -106,5 +106,7 @@ class Events:
                 data = json.loads(found.get("data", ""))
             except ValueError as error:
                 raise BadAnswerError("an event's data is no JSON", code="bad_answer") from error
+            if not isinstance(data, dict):
+                raise BadAnswerError("an event's data is no object", code="bad_answer")
             yield found["event"], data
             self.last_id = found.get("id", self.last_id)

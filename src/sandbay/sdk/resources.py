@@ -89,6 +89,8 @@ class FrozenImage:
     platform: str
     decided_by: DecidedBy
     index_digest: str | None = None
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Verified tools: name → version."""
 
     @classmethod
     def of(cls, data: Any) -> "FrozenImage":
@@ -178,6 +180,8 @@ class UsableImage(Resource):
     state: str
     description: str | None = None
     channels: Any = None
+    tools: Any = None
+    """Channel → verified tools (name → version), or `unverified`."""
     platforms: tuple[str, ...] = ()
     default: bool = False
 
@@ -185,43 +189,6 @@ class UsableImage(Resource):
     def of(cls, data: Any) -> "UsableImage":
         """From one item of `/v1/images`."""
         return take(cls, data, platforms=each(str))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variant(Resource):
-    """A release on one platform. `size` in bytes."""
-
-    platform: str
-    digest: str | None = None
-    index_digest: str | None = None
-    image_id: str | None = None
-    source: str | None = None
-    providers: tuple[str, ...] = ()
-    size: int | None = None
-
-    @classmethod
-    def of(cls, data: Any) -> "Variant":
-        """From one item of a release's `variants`."""
-        return take(cls, data, providers=each(str))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release(Resource):
-    """One immutable release of an image. `state` is pending until a node proved it, then active."""
-
-    id: str
-    number: int
-    state: str
-    image: str | None = None
-    fault: Reason | None = None
-    source_commit: str | None = None
-    created_at: dt.datetime | None = None
-    variants: tuple[Variant, ...] = ()
-
-    @classmethod
-    def of(cls, data: Any) -> "Release":
-        """From the release resource."""
-        return take(cls, data, fault=Reason.of, created_at=moment, variants=each(Variant.of))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ RegistrySources(Trust(["127.0.0.1:5000"])).source(reference, credentials).read(w
 
 import ssl
 from collections.abc import Generator
+from difflib import get_close_matches
 
 import httpx
 
@@ -23,6 +24,7 @@ from sandbay.engine.media import DOCUMENTS, LAYERS, OCI_INDEX, OCI_MANIFEST
 from sandbay.engine.registry.auth import Auth
 from sandbay.engine.registry.client import Fetched, RegistryClient
 from sandbay.engine.registry.pace import Pace
+from sandbay.engine.registry.tags import list_tags
 from sandbay.engine.registry.trust import Trust
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import ImageSource, Progress, Wanted
@@ -31,6 +33,7 @@ _LATEST = "latest"
 _LANES = 3
 _AGAIN = 2
 _SHOWN = 140
+_SUGGESTED = 10
 
 
 class RegistrySources:
@@ -68,7 +71,7 @@ class _RegistrySource:
         # The system's certificates, as an operator extends them; httpx brings others of its own.
         with httpx.Client(verify=ssl.create_default_context(), timeout=timeout, follow_redirects=False) as http:
             client = RegistryClient(http, registry, reference.path, auth, self._trust, self._pace)
-            fetched = client.manifest(reference.digest or reference.tag or _LATEST, self._limits.manifest_bytes)
+            fetched = self._fetched(client)
             found = sha256(fetched.data)
             for said in (reference.digest, fetched.digest):
                 if said and said != found:
@@ -77,6 +80,16 @@ class _RegistrySource:
             origin = _Remote(client, {top.digest: fetched.data}, self._flights)
             entry = IndexEntry(top, None, None)
             return take_in((entry,), origin, Wanted(wanted.platforms), blobs, progress, self._limits)
+
+    def _fetched(self, client: RegistryClient) -> Fetched:
+        """What the reference means. Of a tag that is not there, the refusal tells which are."""
+        tag = self._reference.tag or _LATEST
+        try:
+            return client.manifest(self._reference.digest or tag, self._limits.manifest_bytes)
+        except RefusedError as error:
+            if error.refusal.reason is Reason.MANIFEST_MISSING and self._reference.digest is None:
+                raise _no_such_tag(client, tag, error) from error
+            raise
 
 
 class _Remote(Origin):
@@ -131,6 +144,18 @@ def _described(fetched: Fetched, digest: str) -> Descriptor:
     else:
         said = own
     return Descriptor(said, digest, len(fetched.data))
+
+
+def _no_such_tag(client: RegistryClient, tag: str, missing: RefusedError) -> RefusedError:
+    """The refusal with the tags that are most like it, or some, as far as the registry tells."""
+    try:
+        known = list_tags(client)
+    except RefusedError:
+        return missing
+    alike = get_close_matches(tag, known, _SUGGESTED) or known[:_SUGGESTED]
+    details = {**missing.refusal.details, "tag": tag, "tags": alike}
+    message = f"{missing.refusal.message}; of its tags: {', '.join(alike)}" if alike else missing.refusal.message
+    return RefusedError(Reason.MANIFEST_MISSING, message, details=details)
 
 
 def _another(said: str, found: str) -> RefusedError:

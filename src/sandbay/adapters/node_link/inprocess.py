@@ -8,7 +8,7 @@ from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from sandbay.domain.template import FrozenTemplate
-from sandbay.ports.node_link import AllocationReport, CoreReports, Hello, NodeCommands, Welcome
+from sandbay.ports.node_link import AllocationReport, CheckOutcome, CoreReports, Hello, NodeCommands, Welcome
 
 
 class InProcessLink:
@@ -55,6 +55,10 @@ class InProcessLink:
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """Pass on."""
         return self._core().allocation(node, epoch, report)
+
+    def checked(self, node: NodeId, epoch: int, outcome: CheckOutcome) -> bool:
+        """Pass on."""
+        return self._core().checked(node, epoch, outcome)
 
     def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
         """Pass on."""

@@ -5,10 +5,7 @@ never deleted. `sealed_by`: no row is added any more once that table has one of 
 Columns are named as the fields of the nouns that they hold.
 """
 
-from typing import Any
-
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -16,202 +13,184 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    MetaData,
-    String,
     Table,
     Text,
     UniqueConstraint,
 )
 
-from sandbay.adapters.store.columns import JSON_VALUE, Plain, UtcTime, Word
+from sandbay.adapters.store import making
+from sandbay.adapters.store.columns import JSON_VALUE, Plain, Word
+from sandbay.adapters.store.making import (
+    APPEND_ONLY,
+    byte_count,
+    fault,
+    integer,
+    json_value,
+    keeps,
+    sequence,
+    table,
+    text,
+    time,
+)
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.catalog import ImageState
+from sandbay.domain.contract import ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import KeyKind
 from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
-from sandbay.domain.release import Fault, ReleaseState
+from sandbay.domain.release import ReleaseState
 from sandbay.domain.session import SessionState, WaitingFor
 from sandbay.domain.template import Preparation, TemplateMark
 
-METADATA = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    }
-)
+METADATA = making.METADATA
 
-APPEND_ONLY: dict[str, Any] = {"frozen": "*", "kept": True}
-
-
-def _keeps(*frozen: str) -> dict[str, Any]:
-    return {"frozen": frozen, "kept": True}
-
-
-def _table(name: str, *items: Any, info: dict[str, Any] | None = None) -> Table:
-    """Without a hidden rowid, over which SQLite could replace a row whatever its key."""
-    return Table(name, METADATA, *items, info=info or {}, sqlite_with_rowid=False)
-
-
-def _sequence() -> Column[int]:
-    """The order of insertion, for what is listed newest first. In SQLite it is the rowid."""
-    return Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
-
-
-def _text(name: str, *more: Any, **options: Any) -> Column[str]:
-    return Column(name, String, *more, nullable=options.pop("nullable", False), **options)
-
-
-def _fault() -> Column[Any]:
-    return Column("fault", Plain(Fault))
-
-
-def _time(name: str, *, nullable: bool = False) -> Column[Any]:
-    return Column(name, UtcTime, nullable=nullable)
-
-
-def _integer(name: str, **options: Any) -> Column[int]:
-    return Column(name, Integer, nullable=False, **options)
-
-
-def _bytes(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
-
-
-def _json(name: str) -> Column[Any]:
-    return Column(name, JSON_VALUE, nullable=False)
-
-
-images = _table(
+images = table(
     "images",
-    _text("id", primary_key=True),
-    _text("name", unique=True),
-    _time("created_at"),
-    _text("description"),
-    _json("labels"),
+    text("id", primary_key=True),
+    text("name", unique=True),
+    time("created_at"),
+    text("description"),
+    json_value("labels"),
     Column("state", Word(ImageState), nullable=False),
-    _integer("revision"),
-    info=_keeps("id", "name", "created_at"),
+    integer("revision"),
+    info=keeps("id", "name", "created_at"),
 )
 
-releases = _table(
+releases = table(
     "releases",
-    _text("id", primary_key=True),
-    _text("image", ForeignKey("images.id")),
-    _integer("number"),
-    _text("source_commit", nullable=True),
-    _text("content", comment="digest over the sorted content keys of the variants"),
-    _time("created_at"),
+    text("id", primary_key=True),
+    text("image", ForeignKey("images.id")),
+    integer("number"),
+    text("source_commit", nullable=True),
+    text("content", comment="digest over the sorted content keys of the variants"),
+    time("created_at"),
     UniqueConstraint("image", "number"),
     UniqueConstraint("image", "content"),
     info=APPEND_ONLY,
 )
 
-variants = _table(
+variants = table(
     "variants",
-    _text("release", ForeignKey("releases.id"), primary_key=True),
-    _integer("position", primary_key=True, autoincrement=False),
-    _text("platform"),
-    _text("content_key", index=True),
+    text("release", ForeignKey("releases.id"), primary_key=True),
+    integer("position", primary_key=True, autoincrement=False),
+    text("platform"),
+    text("content_key", index=True),
     Column("document", Text, nullable=False, comment="canonical JSON"),
     UniqueConstraint("release", "platform"),
     info={**APPEND_ONLY, "sealed_by": "release_states"},
 )
 
-release_states = _table(
+release_states = table(
     "release_states",
-    _text("release", ForeignKey("releases.id"), primary_key=True),
+    text("release", ForeignKey("releases.id"), primary_key=True),
     Column("state", Word(ReleaseState), nullable=False),
-    _fault(),
-    _text("promote", nullable=True),
-    _integer("revision"),
-    info=_keeps("release"),
+    fault(),
+    text("promote", nullable=True),
+    integer("revision"),
+    info=keeps("release"),
 )
 
-channels = _table(
+contracts = table(
+    "contracts",
+    text("release", ForeignKey("releases.id"), primary_key=True),
+    json_value("tools"),
+    integer("checks"),
+    info=keeps("release"),
+)
+
+contract_reports = table(
+    "contract_reports",
+    text("release", ForeignKey("contracts.release"), primary_key=True),
+    text("content_key", primary_key=True),
+    integer("number", primary_key=True, autoincrement=False, comment="which check of the release it answers"),
+    time("at"),
+    text("node"),
+    Column("report", Plain(ContractReport), nullable=False),
+    info=APPEND_ONLY,
+)
+
+channels = table(
     "channels",
-    _text("image", ForeignKey("images.id"), primary_key=True),
-    _text("name", primary_key=True),
-    _integer("number"),
-    _integer("revision"),
+    text("image", ForeignKey("images.id"), primary_key=True),
+    text("name", primary_key=True),
+    integer("number"),
+    integer("revision"),
     ForeignKeyConstraint(["image", "number"], ["releases.image", "releases.number"]),
-    info=_keeps("image", "name"),
+    info=keeps("image", "name"),
 )
 
-channel_history = _table(
+channel_history = table(
     "channel_history",
-    _text("image", primary_key=True),
-    _text("channel", primary_key=True),
-    _integer("revision", primary_key=True, autoincrement=False),
+    text("image", primary_key=True),
+    text("channel", primary_key=True),
+    integer("revision", primary_key=True, autoincrement=False),
     Column("before", Integer),
-    _integer("number"),
-    _time("at"),
-    _text("principal"),
-    _text("why"),
+    integer("number"),
+    time("at"),
+    text("principal"),
+    text("why"),
     ForeignKeyConstraint(["image", "channel"], ["channels.image", "channels.name"]),
     ForeignKeyConstraint(["image", "number"], ["releases.image", "releases.number"]),
     info=APPEND_ONLY,
 )
 
-deployments = _table(
+deployments = table(
     "deployments",
-    _integer("generation", primary_key=True, autoincrement=False),
+    integer("generation", primary_key=True, autoincrement=False),
     Column("default_platform", Plain(Platform), nullable=False),
     Column("pools", Plain(tuple[Pool, ...]), nullable=False),
-    _text("default_image", ForeignKey("images.id"), nullable=True),
+    text("default_image", ForeignKey("images.id"), nullable=True),
     info=APPEND_ONLY,
 )
 
-projects = _table(
+projects = table(
     "projects",
-    _text("id", primary_key=True),
-    _text("name", unique=True),
-    _time("created_at"),
-    _text("runtime_image_id", nullable=True),
-    _integer("revision"),
+    text("id", primary_key=True),
+    text("name", unique=True),
+    time("created_at"),
+    text("runtime_image_id", nullable=True),
+    integer("revision"),
 )
 
-keys = _table(
+keys = table(
     "keys",
-    _text("id", primary_key=True),
+    text("id", primary_key=True),
     Column("kind", Word(KeyKind), nullable=False),
-    _text("name"),
-    _text("principal"),
-    _text("hash", unique=True),
-    _time("created_at"),
-    _text("project", ForeignKey("projects.id"), nullable=True, index=True),
-    _time("revoked_at", nullable=True),
-    info=_keeps("id", "kind", "principal", "hash", "created_at", "project"),
+    text("name"),
+    text("principal"),
+    text("hash", unique=True),
+    time("created_at"),
+    text("project", ForeignKey("projects.id"), nullable=True, index=True),
+    time("revoked_at", nullable=True),
+    info=keeps("id", "kind", "principal", "hash", "created_at", "project"),
 )
 
-frozen_releases = _table(
+frozen_releases = table(
     "frozen_releases",
-    _text("id", primary_key=True),
-    _text("digest"),
+    text("id", primary_key=True),
+    text("digest"),
     Column("document", Text, nullable=False, comment="canonical JSON, whose SHA-256 is `digest`"),
-    _text("content_key", index=True),
+    text("content_key", index=True),
     UniqueConstraint("id", "digest"),
     info=APPEND_ONLY,
 )
 
-templates = _table(
+templates = table(
     "templates",
-    *(_text("id", primary_key=True), _text("project", ForeignKey("projects.id"))),
-    *(_text("name"), _time("created_at"), _time("updated_at")),
+    *(text("id", primary_key=True), text("project", ForeignKey("projects.id"))),
+    *(text("name"), time("created_at"), time("updated_at")),
     Column("outline", Plain(Preparation), nullable=False, comment="the document without the bytes of files"),
     Column("document", Text, nullable=False, comment="canonical JSON"),
-    _integer("revision"),
+    integer("revision"),
     UniqueConstraint("project", "name"),
 )
 
-frozen_templates = _table(
+frozen_templates = table(
     "frozen_templates",
-    _text("digest", primary_key=True, comment="SHA-256 of the document"),
+    text("digest", primary_key=True, comment="SHA-256 of the document"),
     Column("document", Text, nullable=False, comment="canonical JSON"),
     info=APPEND_ONLY,
 )
@@ -219,59 +198,59 @@ frozen_templates = _table(
 sessions = Table(
     "sessions",
     METADATA,
-    _sequence(),
-    _text("id", unique=True),
-    _text("project", ForeignKey("projects.id")),
-    _text("frozen"),
-    _text("frozen_digest"),
+    sequence(),
+    text("id", unique=True),
+    text("project", ForeignKey("projects.id")),
+    text("frozen"),
+    text("frozen_digest"),
     Column("state", Word(SessionState), nullable=False),
-    _time("created_at"),
-    _text("principal"),
+    time("created_at"),
+    text("principal"),
     Column("network", Word(Network), nullable=False),
     Column("resources", Plain(SandboxSize), nullable=False),
-    _json("env"),
-    _json("metadata"),
+    json_value("env"),
+    json_value("metadata"),
     Column("waiting_for", Word(WaitingFor)),
-    _time("wait_until", nullable=True),
-    _fault(),
-    _time("ended_at", nullable=True),
-    _integer("revision"),
+    time("wait_until", nullable=True),
+    fault(),
+    time("ended_at", nullable=True),
+    integer("revision"),
     Column("template", Plain(TemplateMark)),
-    _text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
+    text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
     Column("setup_network", Word(Network)),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
     Index(None, "state"),
     Index(None, "frozen"),
-    info=_keeps(
+    info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
         *("network", "resources", "env", "template", "template_digest", "setup_network"),
     ),
 )
 
-session_events = _table(
+session_events = table(
     "session_events",
-    _text("session", ForeignKey("sessions.id"), primary_key=True),
-    _integer("number", primary_key=True, comment="the Session's revision then"),
-    _time("at"),
+    text("session", ForeignKey("sessions.id"), primary_key=True),
+    integer("number", primary_key=True, comment="the Session's revision then"),
+    time("at"),
     Column("state", Word(SessionState), nullable=False),
     Column("waiting_for", Word(WaitingFor)),
-    _fault(),
+    fault(),
     info=APPEND_ONLY,
 )
 
-nodes = _table(
+nodes = table(
     "nodes",
-    _text("id", primary_key=True),
-    _text("name"),
-    _text("provider"),
-    _text("runtime"),
+    text("id", primary_key=True),
+    text("name"),
+    text("provider"),
+    text("runtime"),
     Column("platform", Plain(Platform), nullable=False),
-    _integer("slots"),
-    _json("labels"),
-    _integer("epoch"),
-    _time("last_seen", nullable=True),
+    integer("slots"),
+    json_value("labels"),
+    integer("epoch"),
+    time("last_seen", nullable=True),
     Column("warm", Boolean, nullable=False),
     Column(
         "networks",
@@ -282,20 +261,20 @@ nodes = _table(
     ),
 )
 
-allocations = _table(
+allocations = table(
     "allocations",
-    _text("id", primary_key=True),
-    _text("session"),
-    _text("node", ForeignKey("nodes.id")),
-    _text("pool"),
+    text("id", primary_key=True),
+    text("session"),
+    text("node", ForeignKey("nodes.id")),
+    text("pool"),
     Column("size", Plain(SandboxSize), nullable=False),
-    _text("frozen"),
-    _text("frozen_digest"),
+    text("frozen"),
+    text("frozen_digest"),
     Column("state", Word(AllocationState), nullable=False),
-    _fault(),
-    _integer("ordinal", comment="1 for the first of its Session"),
-    _time("opened_at"),
-    _time("moved_at"),
+    fault(),
+    integer("ordinal", comment="1 for the first of its Session"),
+    time("opened_at"),
+    time("moved_at"),
     UniqueConstraint("session", "ordinal"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     ForeignKeyConstraint(
@@ -305,7 +284,7 @@ allocations = _table(
         "state = 'closed' OR (coalesce(frozen, '') <> '' AND coalesce(frozen_digest, '') <> '')",
         name="open_is_frozen",
     ),
-    info=_keeps("id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"),
+    info=keeps("id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"),
 )
 
 is_open = allocations.c.state != AllocationState.CLOSED
@@ -314,94 +293,94 @@ Index(
 )
 Index("ix_allocations_open_on_node", allocations.c.node, sqlite_where=is_open, postgresql_where=is_open)
 
-idempotency_keys = _table(
+idempotency_keys = table(
     "idempotency_keys",
-    _text("project", ForeignKey("projects.id"), primary_key=True),
-    _text("key", primary_key=True),
-    _text("body_hash"),
-    _text("session", ForeignKey("sessions.id")),
+    text("project", ForeignKey("projects.id"), primary_key=True),
+    text("key", primary_key=True),
+    text("body_hash"),
+    text("session", ForeignKey("sessions.id")),
     info=APPEND_ONLY,
 )
 
-readiness = _table(
+readiness = table(
     "readiness",
-    _text("node", ForeignKey("nodes.id"), primary_key=True),
-    _text("content_key", primary_key=True),
+    text("node", ForeignKey("nodes.id"), primary_key=True),
+    text("content_key", primary_key=True),
     Column("state", Word(ReadinessState), nullable=False),
     Column("wanted", Boolean, nullable=False),
-    _integer("attempt"),
-    _fault(),
-    _time("retry_at", nullable=True),
-    _bytes("bytes_done"),
-    _bytes("bytes_total"),
+    integer("attempt"),
+    fault(),
+    time("retry_at", nullable=True),
+    byte_count("bytes_done"),
+    byte_count("bytes_total"),
     Index(None, "content_key"),
 )
 
-pins = _table(
+pins = table(
     "pins",
-    _text("node", ForeignKey("nodes.id"), primary_key=True),
-    _text("content_key", primary_key=True),
+    text("node", ForeignKey("nodes.id"), primary_key=True),
+    text("content_key", primary_key=True),
 )
 
-wishes = _table(
+wishes = table(
     "wishes",
-    _text("node", ForeignKey("nodes.id"), primary_key=True),
-    _text("content_key", primary_key=True),
-    _time("at"),
+    text("node", ForeignKey("nodes.id"), primary_key=True),
+    text("content_key", primary_key=True),
+    time("at"),
 )
 
-uploads = _table(
+uploads = table(
     "uploads",
-    _text("id", primary_key=True),
-    _text("digest"),
-    _bytes("size"),
-    _time("expires_at"),
+    text("id", primary_key=True),
+    text("digest"),
+    byte_count("size"),
+    time("expires_at"),
 )
 
 publishes = Table(
     "publishes",
     METADATA,
-    _sequence(),
-    _text("id", unique=True),
-    _text("image", comment="a name: the image is made when its first release is"),
+    sequence(),
+    text("id", unique=True),
+    text("image", comment="a name: the image is made when its first release is"),
     Column("order", Plain(PublishOrder), nullable=False),
-    _text("principal"),
-    _time("created_at"),
+    text("principal"),
+    time("created_at"),
     Column("phase", Word(PublishPhase), nullable=False),
-    _integer("attempt"),
+    integer("attempt"),
     Column("inputs", Plain(Inputs)),
-    _text("release", ForeignKey("releases.id"), nullable=True),
+    text("release", ForeignKey("releases.id"), nullable=True),
     Column("built", Boolean),
-    _text("cancelled_by", nullable=True),
-    _fault(),
-    _time("moved_at", nullable=True),
-    _time("ended_at", nullable=True),
-    _integer("revision"),
-    _text("idempotency_key", nullable=True, unique=True),
-    _text("body_hash", nullable=True),
+    text("cancelled_by", nullable=True),
+    fault(),
+    time("moved_at", nullable=True),
+    time("ended_at", nullable=True),
+    integer("revision"),
+    text("idempotency_key", nullable=True, unique=True),
+    text("body_hash", nullable=True),
     Index(None, "image", "seq"),
     Index(None, "phase"),
-    info=_keeps("seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"),
+    info=keeps("seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"),
 )
 
-registry_secrets = _table(
+registry_secrets = table(
     "registry_secrets",
-    _text("registry", primary_key=True),
-    _text("sealed", comment="opens with the installation's key, which is not in the database"),
-    _time("updated_at"),
+    text("registry", primary_key=True),
+    text("sealed", comment="opens with the installation's key, which is not in the database"),
+    time("updated_at"),
 )
 
 audit = Table(
     "audit",
     METADATA,
-    _sequence(),
-    _text("id", unique=True),
-    _time("at"),
-    _text("principal"),
-    _text("action"),
-    _text("subject", index=True),
-    _text("outcome"),
+    sequence(),
+    text("id", unique=True),
+    time("at"),
+    text("principal"),
+    text("action"),
+    text("subject", index=True),
+    text("outcome"),
     Column("details", JSON_VALUE),
-    _text("request_id", nullable=True),
+    text("request_id", nullable=True),
     info=APPEND_ONLY,
 )

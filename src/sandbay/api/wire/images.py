@@ -7,8 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import In, Labels, Line, Listing, Out, Revision, Slug, Words
-from sandbay.domain.catalog import Channel, ImageEntry, ImageState
+from sandbay.api.wire.contracts import ToolVersions, versions_out
+from sandbay.domain.catalog import Channel, ImageEntry, ImageState, ReleaseEntry
 from sandbay.domain.ids import ImageId
+from sandbay.domain.platform import Platform
+from sandbay.domain.requirement import Tools
 
 
 class ImageIn(In):
@@ -89,6 +92,9 @@ class UsableOut(Out):
     description: str = Field(description="For people.")
     state: ImageState = Field(description="Whether it is going to be retired.")
     channels: dict[str, int] = Field(description="Channel → release.")
+    tools: dict[str, ToolVersions] = Field(
+        description="Channel → the release's verified tools on the deployment's platform, or `unverified`."
+    )
     platforms: list[str] = Field(description="Platforms of its usable releases.")
     default: bool = Field(description="Whether a Session that names no image gets it.")
 
@@ -145,13 +151,22 @@ def image_out(entry: ImageEntry, default: ImageId | None) -> ImageOut:
     )
 
 
-def usable_out(entry: ImageEntry, platforms: Collection[str], default: ImageId | None) -> UsableOut:
-    """From the domain."""
+def _tools(held: ReleaseEntry, platform: Platform) -> Tools:
+    release = held.release
+    return held.tools(release.variant_for(platform) or release.variants[0])
+
+
+def usable_out(entry: ImageEntry, platforms: Collection[str], default: ImageId | None, platform: Platform) -> UsableOut:
+    """From the domain; tools are those of the variant for this platform, else of the first."""
     return UsableOut(
         name=entry.image.name,
         description=entry.image.description,
         state=entry.image.state,
         channels={name: channel.number for name, channel in sorted(entry.channels.items())},
+        tools={
+            name: versions_out(_tools(entry.releases[channel.number], platform))
+            for name, channel in sorted(entry.channels.items())
+        },
         platforms=sorted(platforms),
         default=entry.image.id == default,
     )

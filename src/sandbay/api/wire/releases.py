@@ -6,6 +6,15 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from sandbay.api.wire.base import NO_NUL, Failure, In, Line, Listing, Out, PlatformText, Reference, failure_of
+from sandbay.api.wire.contracts import (
+    ContractOut,
+    ReportOut,
+    ToolCommands,
+    ToolVersions,
+    contract_out,
+    report_out,
+    versions_out,
+)
 from sandbay.api.wire.deployment import platform_of
 from sandbay.api.wire.images import EvictedOut, EvictionOut, KeptOut
 from sandbay.app.holdings import Eviction, Holding
@@ -13,7 +22,8 @@ from sandbay.app.register import FromRegistry, FromUpload, Registration, Runtime
 from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
-from sandbay.domain.release import IMAGE_ID, Known, ReleaseState, Variant
+from sandbay.domain.release import IMAGE_ID, Fault, Known, ReleaseState, Variant
+from sandbay.ports.image_source import Copied
 
 
 class SourceIn(In):
@@ -77,6 +87,11 @@ class ReleaseIn(In):
         default=None, description="The platforms to take; those of the pools, when omitted."
     )
     promote: Line | None = Field(default=None, description="The channel to move here once a node has proved it.")
+    tools: ToolCommands | None = Field(
+        default=None,
+        description="Tool → the command that prints its version. The first proof runs each in a real sandbox; content"
+        " that is there already is checked again when it should have other tools than it has.",
+    )
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -87,14 +102,23 @@ class ReleaseIn(In):
     def registration(self) -> Registration:
         """As the use case takes it."""
         return Registration(
-            None if self.source is None else self.source.source(),
-            self.source_commit,
-            None if self.platforms is None else [platform_of(text) for text in self.platforms],
-            self.providers,
-            self.promote,
-            self.artifacts or {},
-            None if self.runtime is None else self.runtime.runtime(),
+            source=None if self.source is None else self.source.source(),
+            source_commit=self.source_commit,
+            platforms=None if self.platforms is None else [platform_of(text) for text in self.platforms],
+            providers=self.providers,
+            promote=self.promote,
+            artifacts=self.artifacts or {},
+            runtime=None if self.runtime is None else self.runtime.runtime(),
+            tools=self.tools,
         )
+
+
+class CopiedOut(Out):
+    """How far a registration's copying is."""
+
+    bytes_done: int = Field(description="Bytes that are in the installation's store.")
+    bytes_total: int = Field(description="Bytes in all.")
+    layers: int = Field(description="Layers in all.")
 
 
 class ReleaseChange(In):
@@ -143,6 +167,8 @@ class VariantOut(Out):
     layers: list[LayerOut] = Field(description="From the bottom.")
     config: ConfigOut = Field(description="What the image says of running it.")
     artifacts: dict[str, ArtifactOut] = Field(description="Every value that identifies it.")
+    tools: ToolVersions = Field(description="Its verified tools: name → version, or `unverified`.")
+    report: ReportOut | None = Field(description="What the newest check saw.")
 
 
 class ReleaseOut(Out):
@@ -155,6 +181,8 @@ class ReleaseOut(Out):
     fault: Failure | None = Field(description="Why it was rejected.")
     promote: str | None = Field(description="The channel that its first proof moves.")
     source_commit: str | None = Field(description="The commit that it was built from.")
+    tools: ToolVersions = Field(description="The verified tools of its first variant that has any, or `unverified`.")
+    contract: ContractOut = Field(description="What it promises, and whether it keeps it.")
     variants: list[VariantOut] = Field(description="One for each platform.")
 
 
@@ -204,7 +232,8 @@ def _config(variant: Variant) -> ConfigOut:
     )
 
 
-def _variant(variant: Variant) -> VariantOut:
+def _variant(held: ReleaseEntry, variant: Variant) -> VariantOut:
+    checked = held.checked.get(variant.content_key)
     image_id = variant.artifacts.get(IMAGE_ID)
     return VariantOut(
         platform=str(variant.platform),
@@ -219,11 +248,19 @@ def _variant(variant: Variant) -> VariantOut:
         ],
         config=_config(variant),
         artifacts={name: ArtifactOut(value=a.value, known=a.known) for name, a in variant.artifacts.items()},
+        tools=versions_out(held.tools(variant)),
+        report=None if checked is None else report_out(checked),
     )
 
 
-def release_out(entry: ImageEntry, held: ReleaseEntry) -> ReleaseOut:
-    """From the domain."""
+def copied_out(copied: Copied) -> CopiedOut:
+    """From the port."""
+    return CopiedOut(bytes_done=copied.bytes_done, bytes_total=copied.bytes_total, layers=copied.layers)
+
+
+def release_out(entry: ImageEntry, held: ReleaseEntry, trouble: Fault | None) -> ReleaseOut:
+    """From the domain; `trouble` is why the last try of a check that is due saw nothing."""
+    tools = next((found for v in held.release.variants if (found := held.tools(v))), {})
     return ReleaseOut(
         id=held.release.id,
         image=entry.image.name,
@@ -232,7 +269,9 @@ def release_out(entry: ImageEntry, held: ReleaseEntry) -> ReleaseOut:
         fault=failure_of(held.status.fault),
         promote=held.status.promote,
         source_commit=held.release.source_commit,
-        variants=[_variant(variant) for variant in held.release.variants],
+        tools=versions_out(tools),
+        contract=contract_out(held, trouble),
+        variants=[_variant(held, variant) for variant in held.release.variants],
     )
 
 

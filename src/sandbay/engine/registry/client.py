@@ -92,6 +92,18 @@ class RegistryClient:
         ask = Ask(path, missing, method="HEAD", good=frozenset({HTTPStatus.OK, HTTPStatus.NOT_FOUND}))
         return self.patiently(lambda: self._size(ask))
 
+    def page(self, at: str | httpx.URL, most: int) -> tuple[bytes, httpx.URL | None]:
+        """A page of a list, asked for once, and where the next is: an address of this registry, as it spells it."""
+        with self.open(Ask(at, Reason.REPOSITORY_MISSING)) as response:
+            data = self._small(response, most)
+            if data is None:
+                raise refused_for_good(self._registry, "a page of its list is too long")
+            said = response.links.get("next", {}).get("url")
+            following = self._trust.address(self._registry, said, response.request.url) if said else None
+        if following is not None and not self._is_ours(following):
+            raise refused_for_good(self._registry, "its list goes on elsewhere")
+        return data, following
+
     def chunks(self, path: str, blob: Descriptor, on_resume: Callable[[], None]) -> Generator[bytes]:
         """Bytes of `blobs/DIGEST` or `manifests/DIGEST`, as they come; `on_resume` hears when they are pieced together.
 
@@ -134,7 +146,7 @@ class RegistryClient:
         named = isinstance(ask.at, httpx.URL)
         url = self._trust.address(self._registry, str(ask.at) if named else f"{self._root}/{ask.at}")
         # An upload may be led elsewhere; who we are is told to the registry alone.
-        ours = (url.scheme, url.netloc) == (self._base.scheme, self._base.netloc)
+        ours = self._is_ours(url)
         fresh = False
         for _ in range(_AUTH_ROUNDS):
             used = self._auth.header if ours else None
@@ -154,6 +166,10 @@ class RegistryClient:
     def named(self, response: httpx.Response) -> httpx.URL:
         """Where an answer's `Location` leads. Refuses with `registry_unreachable` what may not be asked."""
         return self._trust.address(self._registry, response.headers.get("location", ""), response.request.url)
+
+    def _is_ours(self, url: httpx.URL) -> bool:
+        """Whether it is the registry itself that is asked."""
+        return (url.scheme, url.netloc) == (self._base.scheme, self._base.netloc)
 
     def _size(self, ask: Ask) -> int | None:
         with self.open(ask) as response:

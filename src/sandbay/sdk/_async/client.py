@@ -27,10 +27,15 @@ class AsyncImages:
         return [UsableImage.of(item) async for item in self._transport.pages("/v1/images")]
 
     async def explain(
-        self, image: str | None = None, *, platform: str | None = None, template: str | None = None
+        self,
+        image: str | None = None,
+        *,
+        platform: str | None = None,
+        template: str | None = None,
+        requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "template": template}
+        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._sync.registering import registered
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.archive import ArchiveFile
@@ -13,7 +14,8 @@ from sandbay.sdk.client import said
 from sandbay.sdk.errors import StateError, UnknownReferenceError, of_reason
 from sandbay.sdk.layout import LayoutTar
 from sandbay.sdk.references import Reference, parse
-from sandbay.sdk.resources import Channel, Evicted, Image, ProgressCallback, Readiness, Release
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import work
 
@@ -72,6 +74,7 @@ class Images:
             name,
             {"upload": upload(self._transport, work(LayoutTar, folder), progress), "tag": tag},
             asked,
+            progress,
         )
 
     def register_archive(
@@ -91,24 +94,29 @@ class Images:
             name,
             {"upload": upload(self._transport, work(ArchiveFile, file), progress), "tag": tag},
             asked,
+            progress,
         )
 
-    def register_registry(self, name: str, reference: str, **asked: Unpack[Asked]) -> Release:
+    def register_registry(
+        self, name: str, reference: str, *, progress: ProgressCallback | None = None, **asked: Unpack[Asked]
+    ) -> Release:
         """Register what a registry has under HOST/REPOSITORY[:TAG][@DIGEST]; the installation fetches it.
 
         A tag is resolved to its digest now. Where the registry wants credentials, put them first
         (`AdminClient.registries`). Raises `TransferError`, and as `register_layout` does.
         """
-        return self._register(name, {"registry": reference}, asked)
+        return self._register(name, {"registry": reference}, asked, progress)
 
     def register_artifacts(self, name: str, **asked: Unpack[Asked]) -> Release:
         """Register what a provider has already, by the `artifacts` that identify it there; no bytes are given.
 
         Raises `ChoosingError` (release_incomplete) where that is enough for no provider of the installation.
         """
-        return self._register(name, None, asked)
+        return self._register(name, None, asked, None)
 
-    def _register(self, name: str, source: Mapping[str, Any] | None, asked: Asked) -> Release:
+    def _register(
+        self, name: str, source: Mapping[str, Any] | None, asked: Asked, progress: ProgressCallback | None
+    ) -> Release:
         try:
             self.create(name)
         except StateError as error:
@@ -121,9 +129,11 @@ class Images:
             "providers": list(asked.get("providers", ())) or None,
             "source_commit": asked.get("source_commit"),
             "promote": asked.get("promote"),
+            "tools": asked.get("tools"),
         }
         call = Call("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
-        return Release.of(self._transport.send(call))
+        phase = "fetching" if source is not None and "registry" in source else "verifying"
+        return registered(self._transport, call, phase, progress)
 
     def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None
@@ -151,6 +161,29 @@ class Images:
                 progress(summed(held))
             self._transport.sleep(_PAUSE)
             waited += _PAUSE
+
+    def check(self, reference: str, *, timeout: float = 600.0, progress: ProgressCallback | None = None) -> Release:
+        """Have a release's tools looked at again in a new sandbox, and wait for the report.
+
+        The answer's `contract.state` says whether it keeps what it promises; a release that is in use stays in use.
+        Raises `ChoosingError` (release_rejected) for bytes at fault, `wait_expired` after `timeout` seconds.
+        """
+        name, number = parse(reference).name, (self.release(reference)).number
+        path = f"{_IMAGES}/{segment(name)}/releases/{number}"
+        release = Release.of(self._transport.send(Call("POST", f"{path}/check", repeatable=True)))
+        waited = 0.0
+        while release.contract is not None and release.contract.state == "due":
+            if waited >= timeout:
+                trouble = release.contract.trouble
+                why = "" if trouble is None else f": {trouble.message} ({trouble.code})"
+                message = f"{name}:{number} has not been checked after {timeout:.0f} s{why}"
+                raise of_reason({"code": "wait_expired", "message": message})
+            if progress is not None:
+                progress(Progress("checking tools"))
+            self._transport.sleep(_PAUSE)
+            waited += _PAUSE
+            release = Release.of(self._transport.send(Call("GET", path, patience=_PATIENCE)))
+        return release
 
     def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
         """Point a channel at a release. Raises `ChoosingError` (release_pending, release_rejected, …)."""

@@ -19,12 +19,20 @@ _INTERPRETERS = 5
 
 def cannot_run(root: SandboxRoot, name: str, *, search: str | None, workdir: str, user: User) -> int | None:
     """126 or 127, or None when the program can be started."""
-    if "/" in name:
-        return _judge(root, posixpath.join(workdir, name), workdir, user)
-    folders = (DEFAULT_PATH if search is None else search).split(":")
-    verdicts = {_judge(root, posixpath.join(workdir, folder, name), workdir, user) for folder in folders}
-    if None in verdicts:
-        return None
+    found = find(root, name, search=search, workdir=workdir, user=user)
+    return found if isinstance(found, int) else None
+
+
+def find(root: SandboxRoot, name: str, *, search: str | None, workdir: str, user: User) -> str | int:
+    """Where the search leads to a program that can be started; else 126 or 127."""
+    folders = [""] if "/" in name else (DEFAULT_PATH if search is None else search).split(":")
+    verdicts = set()
+    for folder in folders:
+        path = posixpath.join(workdir, folder, name)
+        verdict = _judge(root, path, workdir, user)
+        if verdict is None:
+            return path
+        verdicts.add(verdict)
     return NOT_EXECUTABLE if NOT_EXECUTABLE in verdicts else NOT_FOUND
 
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
@@ -20,11 +21,12 @@ from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
 from sandbay.adapters.providers.oci.network import SandboxNetwork
-from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base
+from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base, subids
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
-from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, start_failed
+from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
+from sandbay.adapters.providers.oci.trials import SandboxTrial
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
@@ -130,15 +132,27 @@ class OciProvider:
 
     def probe(self, variant: Variant) -> None:
         """Start a real sandbox from the variant and destroy it."""
+        with self.trial(variant, prove_only=True):
+            return
+
+    @contextlib.contextmanager
+    def trial(self, variant: Variant, *, prove_only: bool = False) -> Iterator[SandboxTrial]:
+        """A real sandbox from the variant, gone when the block ends. One at a time for each variant."""
         key = variant.content_key
-        name = _PROBE + key.removeprefix("sha256:")[:20]
+        name = AllocationId(_PROBE + key.removeprefix("sha256:")[:20])
         self._require_own()
         with self._alone(name):
             self._free(self._places(name))
             wanted = AllocationRecord(self._installation, name, "probe", key, _NO_BASE, SandboxSize())
             record, image = self._claim(wanted)
-            self._start(record, image, prove_only=True)
-            self._free(self._places(name))
+            self._start(record, image, prove_only=prove_only)
+            self._images[name] = image
+            try:
+                root = partial(self._root, name)
+                yield SandboxTrial(image.config, root, lambda command, emit: self.exec(name, command, emit=emit))
+            finally:
+                self._images.pop(name, None)
+                self._free(self._places(name))
 
     def held(self) -> Sequence[ContentKey]:
         """What is here whole."""
@@ -167,7 +181,7 @@ class OciProvider:
         """Give a running sandbox this one of its order's networks and no other."""
         record = self._record(allocation)
         if mode not in record.networks:
-            raise _network_unsupported("its order does not name this network mode", mode, record.networks)
+            raise network_unsupported("its order does not name this network mode", mode, record.networks)
         self._require_own()
         with self._alone(allocation):
             pid = self._running(allocation)
@@ -292,8 +306,7 @@ class OciProvider:
         """Write down that the allocation needs the variant, and that a range is its own."""
         with self._claims:
             image = self._layers.verified(wanted.key)
-            subid = "".join(_text(path) for path in (Path("/etc/subuid"), Path("/etc/subgid")))
-            base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subid))
+            base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subids()))
             if base is None:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
             record = replace(wanted, base=base)
@@ -316,7 +329,7 @@ class OciProvider:
     def _refuse_unenforceable(self, order: Order) -> None:
         for mode in order.networks:
             if mode not in self._declaration.networks:
-                raise _network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
+                raise network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
         missing = sorted(DECLARATION.enforces - self._declaration.enforces)
         if missing or not order.size.holds(_LEAST):
             facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
@@ -386,15 +399,3 @@ class OciProvider:
 
 def _not_running() -> RefusedError:
     return RefusedError(Reason.NOT_RUNNING, "the sandbox is not running")
-
-
-def _network_unsupported(message: str, mode: Network, offered: Iterable[Network]) -> RefusedError:
-    details = {"network": mode, "offered": sorted(offered)}
-    return RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=details)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return ""

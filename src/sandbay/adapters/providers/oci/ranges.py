@@ -8,6 +8,7 @@ folder, so a restart knows it and it is free again when the folder is gone.
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandbay.domain.command import ID_LIMIT
 
@@ -45,3 +46,9 @@ def free_base(block: Block, owner: str, taken: Collection[int], foreign: Iterabl
         if base not in taken and not any(base < other.stop and other.start < base + RANGE for other in others):
             return base
     return None
+
+
+def subids() -> str:
+    """What this host's `/etc/subuid` and `/etc/subgid` say, where there are such files."""
+    paths = (Path("/etc/subuid"), Path("/etc/subgid"))
+    return "".join(path.read_text() for path in paths if path.exists())

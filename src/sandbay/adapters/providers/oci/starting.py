@@ -3,6 +3,7 @@
 import json
 import platform
 import posixpath
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -200,3 +201,9 @@ def ensure_workdir(root: SandboxRoot, path: str) -> None:
 def start_failed(message: str, **facts: object) -> RefusedError:
     """The refusal of a start that went wrong on this host."""
     return RefusedError(Reason.START_FAILED, message, details=facts)
+
+
+def network_unsupported(message: str, mode: Network, offered: Iterable[Network]) -> RefusedError:
+    """The refusal of a network mode that this host, or this order, does not have."""
+    details = {"network": mode, "offered": sorted(offered)}
+    return RefusedError(Reason.NETWORK_UNSUPPORTED, message, param="network", details=details)

@@ -12,7 +12,15 @@ from sandbay.adapters.store.changes.guards import (
     value_there,
 )
 from sandbay.adapters.store.rows import values_of
-from sandbay.adapters.store.tables import channel_history, channels, images, release_states, releases, variants
+from sandbay.adapters.store.tables import (
+    channel_history,
+    channels,
+    contracts,
+    images,
+    release_states,
+    releases,
+    variants,
+)
 from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.release import Release, ReleaseState, ReleaseStatus
 from sandbay.ports.changes import AddImage, AddRelease, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
@@ -87,6 +95,8 @@ def _add_release(connection: Connection, change: AddRelease) -> None:
     connection.execute(
         insert(release_states), {"release": release.id, **values_of(ReleaseStatus(promote=change.promote))}
     )
+    if change.contract.checks:
+        connection.execute(insert(contracts), {"release": release.id, **values_of(change.contract)})
 
 
 def _variant_rows(release: Release) -> list[dict[str, object]]:

@@ -4,7 +4,7 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, publishes, records, sessions, templates
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 ANSWERS: Answers = {
     **catalog.ANSWERS,
+    **contracts.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
     **publishes.ANSWERS,

@@ -8,10 +8,19 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select
 
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.adapters.store.rows import columns_of, noun, variant_of
-from sandbay.adapters.store.tables import channels, images, release_states, releases, variants
+from sandbay.adapters.store.tables import (
+    channels,
+    contract_reports,
+    contracts,
+    images,
+    release_states,
+    releases,
+    variants,
+)
 from sandbay.domain.catalog import CatalogView, Channel, Image, ImageEntry, ReleaseEntry
+from sandbay.domain.contract import Checked, Contract
 from sandbay.domain.ids import ImageId
-from sandbay.domain.release import Release, ReleaseState, ReleaseStatus, Variant
+from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
 from sandbay.ports.records import KnownVariant
 from sandbay.ports.store import CatalogOf, Images, VariantsOf
 
@@ -42,12 +51,21 @@ _VARIANTS = (
     .join(releases, releases.c.id == variants.c.release)
     .order_by(variants.c.release, variants.c.position)
 )
-_ALL = (_IMAGES, _RELEASES, _VARIANTS, _CHANNELS)
+_REPORT = columns_of(Checked, contract_reports)
+_CONTRACTS = (
+    select(*columns_of(Contract, contracts), contracts.c.release, contract_reports.c.content_key, *_REPORT)
+    .select_from(contracts)
+    .join(releases, releases.c.id == contracts.c.release)
+    .outerjoin(contract_reports, contract_reports.c.release == contracts.c.release)
+    .order_by(contracts.c.release, contract_reports.c.number)
+)
+_ALL = (_IMAGES, _RELEASES, _VARIANTS, _CHANNELS, _CONTRACTS)
 _SOME = (
     _IMAGES.where(_among(images.c.id, "ids")),
     _RELEASES.where(_among(releases.c.image, "ids")),
     _VARIANTS.where(_among(releases.c.image, "ids")),
     _CHANNELS.where(_among(channels.c.image, "ids")),
+    _CONTRACTS.where(_among(releases.c.image, "ids")),
 )
 
 
@@ -69,22 +87,35 @@ def _entries(connection: Connection, ids: Sequence[str] | None) -> tuple[ImageEn
     for row in found[3]:
         channel = noun(Channel, row)
         channels_by[channel.image][channel.name] = channel
-    releases_by = _releases_by_image(found[1], found[2])
+    releases_by = _releases_by_image(found[1], found[2], found[4])
     entries = (noun(Image, row) for row in found[0])
     return tuple(ImageEntry(image, releases_by.get(image.id, {}), channels_by.get(image.id, {})) for image in entries)
 
 
 def _releases_by_image(
-    release_rows: Sequence[Sequence[Any]], variant_rows: Sequence[Sequence[Any]]
+    release_rows: Sequence[Sequence[Any]],
+    variant_rows: Sequence[Sequence[Any]],
+    contract_rows: Sequence[Sequence[Any]],
 ) -> dict[ImageId, dict[int, ReleaseEntry]]:
     variants_by: dict[str, list[Variant]] = defaultdict(list)
     for release, document in variant_rows:
         variants_by[release].append(variant_of(document))
+    contracts_by: dict[str, Contract] = {}
+    checked_by: dict[str, dict[ContentKey, Checked]] = defaultdict(dict)
+    for row in contract_rows:
+        release, key = row[2:4]
+        contracts_by[release] = noun(Contract, row)
+        if key is not None:
+            checked_by[release][key] = noun(Checked, row, 4)  # in the order of checks: the newest stays
     by_image: dict[ImageId, dict[int, ReleaseEntry]] = defaultdict(dict)
     for row in release_rows:
         id_, image, number, source_commit = row[:4]
-        release = Release(id_, image, number, tuple(variants_by[id_]), source_commit)
-        by_image[image][number] = ReleaseEntry(release, noun(ReleaseStatus, row, 4))
+        by_image[image][number] = ReleaseEntry(
+            Release(id_, image, number, tuple(variants_by[id_]), source_commit),
+            noun(ReleaseStatus, row, 4),
+            contracts_by.get(id_, Contract()),
+            checked_by.get(id_, {}),
+        )
     return by_image
 
 

@@ -1,0 +1,84 @@
+"""What a moved cell or the report of a check means for releases, channels, the default image and wishes.
+
+A first proof makes a release active, and with it `stable`, a requested promotion and the first default image, in one
+transaction. What promises tools is proved by a check (`app.contracts`) and not by a start alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sandbay.app import audit
+from sandbay.app.core import SYSTEM, Core
+from sandbay.app.select import current_deployment
+from sandbay.domain.catalog import ImageEntry, ReleaseEntry
+from sandbay.domain.ids import NodeId
+from sandbay.domain.readiness import Readiness, ReadinessState
+from sandbay.domain.reference import STABLE
+from sandbay.domain.release import REJECTING, ContentKey, ReleaseState
+from sandbay.flow.prove import Verdict, ready
+from sandbay.ports.changes import Change, DropWish, MoveChannel, MoveRelease, SetDeployment
+from sandbay.ports.store import CatalogOf, VariantsOf
+
+Held = tuple[ImageEntry, ReleaseEntry]
+
+
+def consequences(core: Core, node: NodeId, key: ContentKey, readiness: Readiness) -> list[Change]:
+    """What a moved cell means. A wish stays while a check is due: nothing may drop the bytes before."""
+    if readiness.state is ReadinessState.READY:
+        held = _holding(core, key)
+        due = any(release.is_due(v) for _, release in held for v in release.release.variants if v.content_key == key)
+        moves = [moved(core, it, ready(it[1].status, it[1].contract)) for it in held]
+        return [*([] if due else [DropWish(key, node)]), *(change for changes in moves for change in changes)]
+    if readiness.state is ReadinessState.FAILED and readiness.fault and readiness.fault.reason in REJECTING:
+        verdict = Verdict(ReleaseState.REJECTED, readiness.fault)
+        pending = [it for it in _holding(core, key) if it[1].status.state is ReleaseState.PENDING]
+        changes = [change for it in pending for change in moved(core, it, verdict)]
+        return [DropWish(key, node), *changes] if changes else []
+    return []
+
+
+def _holding(core: Core, key: ContentKey) -> Sequence[Held]:
+    """The releases that have a variant with this content."""
+    known = core.store.read(VariantsOf(frozenset({key})))
+    catalog = core.store.read(CatalogOf(frozenset(v.image for v in known)))
+    found = [(catalog.image(v.image), v.number) for v in known]
+    return [(entry, entry.releases[number]) for entry, number in found if entry is not None]
+
+
+def moved(core: Core, held: Held, verdict: Verdict | None) -> list[Change]:
+    """Move the release, and what follows from it, when there is a verdict."""
+    entry, release = held
+    if verdict is None:
+        return []
+    before = frozenset({release.status.state})
+    move = MoveRelease(release.release.id, before, verdict.to, verdict.fault)
+    if verdict.to is ReleaseState.ACTIVE:
+        return [move, *_proved(core, entry, release)]
+    if verdict.fault is None:
+        return [move]
+    facts = {"reason": verdict.fault.reason.value}
+    return [move, audit.done(core, SYSTEM, "release.reject", release.release.id, facts)]
+
+
+def _proved(core: Core, entry: ImageEntry, held: ReleaseEntry) -> list[Change]:
+    now, release = core.clock.now(), held.release
+    changes: list[Change] = [
+        MoveChannel(release.image, channel, release.number, expected, now, SYSTEM.principal, "first proof")
+        for channel, expected in _channels(entry, release.number)
+    ]
+    deployment = current_deployment(core)
+    if deployment.default_image is None:
+        first = replace(deployment, generation=deployment.generation + 1, default_image=release.image)
+        changes.append(SetDeployment(first, deployment.generation))
+    return [*changes, audit.done(core, SYSTEM, "release.activate", release.id)]
+
+
+def _channels(entry: ImageEntry, number: int) -> list[tuple[str, int | None]]:
+    """`stable` when there is none yet, and the channel that was asked for at registration."""
+    asked = entry.releases[number].status.promote
+    moves: list[tuple[str, int | None]] = [] if STABLE in entry.channels else [(STABLE, 0)]
+    if asked is not None and asked != STABLE:
+        moves.append((asked, None))
+    elif asked == STABLE and STABLE in entry.channels:
+        moves.append((STABLE, None))
+    return moves

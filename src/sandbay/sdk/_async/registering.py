@@ -1,0 +1,57 @@
+"""A registration on its way: the installation tells how far it is while it reads, verifies and copies."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import httpx
+
+from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.errors import BadAnswerError, of_reason
+from sandbay.sdk.publishes import Events
+from sandbay.sdk.releases import Release
+from sandbay.sdk.resources import Progress, ProgressCallback
+from sandbay.sdk.transport import gone
+
+_MEDIA_TYPE = "text/event-stream"
+
+
+async def async_registered(
+    transport: AsyncTransport, call: AsyncCall, phase: str, progress: ProgressCallback | None
+) -> Release:
+    """The release that the call makes; the callback is told what is fetched or verified (`phase`) on the way."""
+    if progress is None:
+        return Release.of(await transport.send(call))
+    progress(Progress(phase))
+    response = await transport.open(replace(call, headers={**call.headers, "Accept": _MEDIA_TYPE}))
+    try:
+        if not response.headers.get("content-type", "").startswith(_MEDIA_TYPE):
+            return Release.of(_read(await response.aread()))
+        events = Events()
+        async for chunk in response.aiter_bytes():
+            for name, data in events.take(chunk):
+                if name == "progress":
+                    progress(_progress(phase, data))
+                elif name == "release":
+                    return Release.of(data)
+                elif name == "refused":
+                    raise of_reason(data.get("error"))
+    except httpx.TransportError as error:
+        raise gone(transport.url, error, sent=True) from error
+    finally:
+        await response.aclose()
+    raise gone(transport.url, EOFError("it ended the stream of events"), sent=True)
+
+
+def _progress(phase: str, data: Mapping[str, Any]) -> Progress:
+    told = Progress.of({"phase": phase, **data})
+    layers = data.get("layers")
+    return told if layers is None else replace(told, phase=f"{phase} {layers} layer{'' if layers == 1 else 's'}")
+
+
+def _read(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise BadAnswerError("the server's answer is no JSON", code="bad_answer") from error
