@@ -30,7 +30,7 @@ def _setup(_options: argparse.Namespace, _rest: list[str]) -> int:
 
 def _quickstart(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
-    return run(as_root([PYTHON, ROOT / "tools" / "quickstart.py", *rest], why="Running sandboxes"))
+    return run(as_root([PYTHON, "-m", "tools.quickstart", *rest], why="Running sandboxes"))
 
 
 def _test(_options: argparse.Namespace, rest: list[str]) -> int:
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     commands.add_parser("setup", help="install system programs and Python packages, as far as missing")
-    quickstart = "build two images and run a sandbox on each (--exit: then stop)"
+    quickstart = "the tour: four images at work in one installation (--exit: then stop it all)"
     commands.add_parser("quickstart", help=quickstart, add_help=False)
     commands.add_parser("test", help="run the tests; takes pytest's arguments", add_help=False)
     check = commands.add_parser("check", help="run everything that judges the code without running it")

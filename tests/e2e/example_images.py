@@ -80,8 +80,10 @@ class _Workshop:
         return origin if isinstance(origin, Bootstrap) else self.variant(base.removeprefix(IMAGE_BASE))
 
     def _key(self, prepared: Prepared, below: Variant | Bootstrap) -> str:
-        digest = below.digest if isinstance(below, Variant) else sha256(canonical(below.distribution))
-        bases = (Base(prepared.recipe.base, digest or ""),)
+        """As publishing has it, so that an installation with this cache builds nothing again."""
+        base = prepared.recipe.base
+        digest = below.digest if isinstance(below, Variant) else sha256(canonical([base, self._builder.version]))
+        bases = (Base(base, digest or ""),)
         platform = str(host_platform())
         return Inputs(prepared.files, prepared.dockerfile, bases, platform, self._builder.version).digest
 

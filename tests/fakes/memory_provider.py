@@ -354,20 +354,12 @@ def _exec(
     on_start: OnStart | None = None,
 ) -> Exit:
     user = _said(_user(files, command.user if command.user is not None else config.user))
-    argv = _said(argv_of(config, command))
-    if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
-        raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
-    workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
-    try:
-        MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
-    except RefusedError as error:
-        raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
     steered = Steered(command.terminal)
     process = Process(
-        argv=argv,
+        argv=_said(argv_of(config, command)),
         env=environment(config, user, env, command.env, terminal=command.terminal is not None),
         user=user,
-        workdir=workdir,
+        workdir=_workdir(config, files, command),
         files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
         stdin=iter(stdin),
         emit=emit if command.terminal is None else _shown(emit),
@@ -381,6 +373,18 @@ def _exec(
         return Exit(run(process))
     except KilledError as killed:
         return Exit(128 + steered.number, timed_out=killed.timed_out)
+
+
+def _workdir(config: ImageConfig, files: MemoryFiles, command: Command) -> str:
+    """Where it runs, made where it is missing; raises what stands in the way of the command."""
+    if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
+        raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
+    workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
+    try:
+        MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
+    except RefusedError as error:
+        raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
+    return workdir
 
 
 def small_system(name: str, *, leave_out: Sequence[str] = ()) -> dict[str, Entry]:

@@ -46,7 +46,11 @@ class _Installer:
 
 _INSTALLERS: Mapping[PackageTool, _Installer] = {
     PackageTool.NPM: _Installer(
-        ("npm", "install", "--global", "--no-fund", "--no-audit"), {"NPM_CONFIG_UPDATE_NOTIFIER": "false"}
+        ("npm", "install", "--global", "--no-fund", "--no-audit"),
+        {
+            "NPM_CONFIG_PREFIX": "/usr/local",  # an image may name a folder of its user's, which root would take over
+            "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+        },
     ),
     PackageTool.PYTHON: _Installer(
         ("pip", "install", "--no-input"),

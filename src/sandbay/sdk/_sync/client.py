@@ -31,12 +31,12 @@ class Images:
         self,
         image: str | None = None,
         *,
-        platform: str | None = None,
         template: str | None = None,
+        platform: str | None = None,
         requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer

@@ -83,8 +83,7 @@ class OciProvider:
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
         self._execs = Execs(state, self._cgroups, self._reaping)
-        swap_file = groups_of_host.swap_file(self._cgroups)
-        swap = swap_file is None or swap_file.exists()
+        swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach

@@ -1,0 +1,3 @@
+import { total } from "./cart.js";
+
+export const invoice = (order) => `${order.customer} owes ${total(order.prices)}`;
