@@ -228,10 +228,9 @@ class OciProvider:
     ) -> Exit:
         """Run a command to its end, in the calling thread."""
         record = self._record(allocation)
-        config = self._image(record).config
         call = Call(emit, stdin, command.timeout, cancel, command.terminal, on_start)
         with self._root(allocation) as root:
-            inside = Inside(self._execs, self._places(allocation).sandbox, root, config, record.env)
+            inside = Inside(self._execs, self._places(allocation).sandbox, root, self._image(record).config, record.env)
             try:
                 return run(inside, command, call)
             except FileNotFoundError as error:
