@@ -82,7 +82,10 @@ NEEDS = {
     "sessions get": "ses_1",
     "sessions rm": "ses_1",
     "sessions shell": "ses_1",
-    **{f"images {verb}": "web" for verb in ["deprecate", "evict", "inspect", "preload", "reactivate", "retire"]},
+    **{
+        f"images {verb}": "web"
+        for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire"]
+    },
     "images promote": "web:1",
     "images publish": ".",
     "publishes cancel": "pub_1",
