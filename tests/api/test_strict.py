@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbay.api.contract import openapi
-from sandbay.api.strict import BODY_BYTES, parse
+from sandbay.api.strict import RoomyRoute, StrictRoute, parse
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 from tests.api.served import CORE, IMAGES, SESSIONS, V1, Json, Served, answered, refused
@@ -214,10 +214,11 @@ def test_a_body_says_that_it_is_json(shared: Served, kind: str | None) -> None:
         answered(shared.project.post(f"{V1}/explain", content=b"{}", headers={"Content-Type": good}))
 
 
-def test_a_body_that_is_too_large_is_told_the_limit(shared: Served) -> None:
-    body = b'{"platform": "' + b"x" * BODY_BYTES + b'"}'
-    error = refused(_send(shared, "POST", SESSIONS, body), 400, "invalid_body", "body")
-    assert error["details"] == {"limit_bytes": BODY_BYTES}
+@pytest.mark.parametrize("path, limit", [(f"{V1}/explain", StrictRoute.body_bytes), (SESSIONS, RoomyRoute.body_bytes)])
+def test_a_body_that_is_too_large_is_told_the_limit(shared: Served, path: str, limit: int) -> None:
+    body = b'{"platform": "' + b"x" * limit + b'"}'
+    error = refused(_send(shared, "POST", path, body), 400, "invalid_body", "body")
+    assert error["details"] == {"limit_bytes": limit}
 
 
 def test_what_was_sent_is_not_repeated(shared: Served) -> None:
@@ -259,6 +260,8 @@ STRANGE = {
     "channel": "stable",
     "project": "p",
     "session": "ses_00000000000000000000",
+    "publish": "pub_00000000000000000000",
+    "template": "tmp_00000000000000000000",
 }
 
 

@@ -163,14 +163,15 @@ def _check_networks(core: Core, template: Template, selection: Selection, said: 
 def overtaxed(refusal: Refusal, kept: FrozenTemplate, *, own_network: bool = False) -> Refusal:
     """`network_unsupported`, pointing at whose word asks for too much: the request's own, or the Template's.
 
-    `details.field` says which of the two networks it is.
+    Of a Template, `details.field` says which of the two networks it is.
     """
     offered = refusal.details.get("offered")
     too_much = isinstance(offered, list) and kept.network not in offered
     field = "network" if too_much else "setup_network"
     of_request = kept.template is None or (field == "network" and own_network)
-    param = "network" if of_request else "template"
-    return replace(refusal, param=param, details={**refusal.details, "field": field})
+    if of_request:
+        return replace(refusal, param="network")
+    return replace(refusal, param="template", details={**refusal.details, "field": field})
 
 
 def _facts(template: Template, before: Template | None) -> Mapping[str, object]:
