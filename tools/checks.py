@@ -43,7 +43,8 @@ _CHECKS = [
     Check("rule-tests", _program(_BIN / "ast-grep", "test", "--skip-snapshot-tests")),
     Check("hosts", hosts.problems),
     Check("sizes", sizes.problems),
-    *([Check("openapi", _program(PYTHON, _OPENAPI, "--check"))] if _OPENAPI.exists() else []),
+    Check("openapi", _program(PYTHON, _OPENAPI, "--check")),
+    Check("manual", _program(PYTHON, "-m", "tools.manual", "--check")),
     Check("sdk", _program(PYTHON, "-m", "tools.sdk", "--check")),
 ]
 

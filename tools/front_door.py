@@ -59,6 +59,11 @@ def _openapi(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, ROOT / "tools" / "openapi.py", *rest])
 
 
+def _manual(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.manual", *rest])
+
+
 def _sdk(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
     return run([PYTHON, "-m", "tools.sdk", *rest])
@@ -76,11 +81,12 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "check": _check,
     "lock": _lock,
     "openapi": _openapi,
+    "manual": _manual,
     "sdk": _sdk,
     "mutants": _mutants,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "openapi", "sdk", "mutants")
+_PASS_ON = ("quickstart", "test", "openapi", "manual", "sdk", "mutants")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("only", nargs="*", metavar="NAME", help="only these: " + ", ".join(checks.names()))
     lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")
     lock.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
+    manual = "write the reference in docs/*/sandbox-deployment.md from openapi/ (--check: only compare)"
+    commands.add_parser("manual", help=manual, add_help=False)
     commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)", add_help=False)
     twin = "make the synchronous client from the asynchronous source (--check: only compare)"
     commands.add_parser("sdk", help=twin, add_help=False)

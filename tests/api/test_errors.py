@@ -16,6 +16,7 @@ SPECIFIED = {
     " revision_stale idempotency_conflict in_use name_taken not_running already_ended limit_reached cancelled",
     422: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
     " ability_unsupported path_not_found path_invalid contract_violated build_failed",
+    429: "too_many_requests",
     500: "internal",
     502: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out registry_unreachable"
     " unauthorized_or_missing rate_limited stalled manifest_missing repository_missing source_forbidden",

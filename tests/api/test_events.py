@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from sandbay.api import live
 from sandbay.api.live import Snapshot, Snapshots
 from tests.api.served import CORE, SESSIONS, Json, Served, answered, refused
 from tests.app.world import eventually
+from tests.support.both_clients import AsyncSdk, SyncSdk, runner
 
 
 class Stream:
@@ -190,6 +192,28 @@ def test_only_so_many_may_listen(served: Served) -> None:
         stream.next()
         served.app.state.threads.streams.total_tokens = 1
         assert refused(served.admin.get(f"{CORE}/events"), 409, "limit_reached")["details"] == {"limit": 1}
+
+
+@pytest.mark.parametrize("sdk", ["sync", "async"])
+def test_the_sdk_follows_through_broken_connections(served: Served, monkeypatch: pytest.MonkeyPatch, sdk: str) -> None:
+    monkeypatch.setattr(live, "LIFE_SECONDS", 1.0)
+    served.image("web")
+    session = served.session()
+    loop, run = runner()
+    with loop:
+        kind: Any = SyncSdk() if sdk == "sync" else AsyncSdk(run)
+        with kind.Client(transport=kind.Transport(served.address, served.project_key)) as client:
+            told = []
+            for event in client.sessions.events(session["id"]):
+                told.append((event.kind, event.data["status"]))
+                if len(told) == 2:
+                    client.sessions.delete(session["id"])
+            assert told == [("state", status) for status in ("starting", "running", "ending", "ended")]
+        with kind.AdminClient(transport=kind.Transport(served.address, served.admin_key)) as admin:
+            with contextlib.closing(admin.readiness()) as cells:
+                assert next(iter(cells)).data["state"] == "ready"
+            with contextlib.closing(admin.events()) as everything:
+                assert next(iter(everything)).kind == "image"
 
 
 THINGS = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz"))

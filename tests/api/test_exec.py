@@ -7,6 +7,8 @@ import resource
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,11 +18,12 @@ from websockets.sync.client import ClientConnection, connect
 
 from sandbay.api.exec import KEPT_BYTES
 from sandbay.api.exec_socket import CREDIT, MESSAGE_BYTES
+from sandbay.domain.declaration import Ability
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey
 from tests.api.served import SESSIONS, Json, Served, answered, refused
 from tests.app.world import eventually
-from tests.fakes.memory_provider import small_system
+from tests.fakes.memory_provider import DECLARATION, small_system
 from tests.support.reasons import note
 
 
@@ -230,6 +233,8 @@ NONSENSE: list[tuple[bytes | str, str]] = [
     ('{"eof": true, "credit": 1}', "body"),
     ('{"what": 1}', "what"),
     ('{"resize": {"rows": 0, "columns": 1}}', "resize.rows"),
+    ('{"signal": "NONE"}', "signal"),
+    ('{"signal": "SIGTERM"}', "signal"),
     (b"\0" + b"x" * (CREDIT + 1), "stdin"),
 ]
 
@@ -255,6 +260,8 @@ def test_what_is_not_understood_ends_the_exchange_and_the_command(
         ('{"exec": {"argv": ["true"], "shell": "true"}}', "exec.shell"),
         ('{"exec": {"argv": ["true"], "stdin": ""}}', "exec"),
         ('{"exec": {}, "more": 1}', "more"),
+        ('{"exec": {}, "tty": {"rows": 1}}', "tty"),
+        ('{"exec": {}, "tty": true, "size": {"rows": 70000}}', "size.rows"),
         ('{"exec": {"env": {"A": 1}}}', "exec.env.A"),
     ],
 )
@@ -276,18 +283,47 @@ def test_a_message_that_is_too_long_ends_the_command(shared: Served, path: str) 
     eventually(lambda: not busy())
 
 
-@pytest.mark.parametrize("name, asked", [("resize", {"rows": 24, "columns": 80}), ("signal", "TERM")])
-@pytest.mark.produces(Reason.ABILITY_UNSUPPORTED)
-def test_what_cannot_be_done_to_a_command_is_refused_and_it_goes_on(
-    shared: Served, path: str, name: str, asked: object
-) -> None:
+def test_a_command_gets_a_terminal_that_can_be_resized(shared: Served, path: str) -> None:
+    size = {"rows": 33, "columns": 101}
     with connected(shared, path) as socket:
-        socket.send(json.dumps({"exec": {"argv": ["cat"]}}))
-        socket.send(json.dumps({name: asked}))
-        refusal = next(texts(socket))["refused"]
-        assert (refusal["code"], refusal["param"]) == ("ability_unsupported", name)
+        start = {"exec": {"shell": "stty size; cat; stty size; echo no >&2"}, "tty": True, "size": size}
+        socket.send(json.dumps(start))
+        assert socket.recv(timeout=60) == b"\x0133 101\r\n"
+        socket.send(json.dumps({"resize": {"rows": 50, "columns": 132}}))
         socket.send(json.dumps({"eof": True}))
+        assert socket.recv(timeout=60) == b"\x0150 132\r\n"
+        assert socket.recv(timeout=60) == b"\1no\r\n"
         assert list(texts(socket))[-1] == ended(0)
+
+
+def test_a_size_that_comes_before_the_terminal_is_kept(shared: Served, path: str) -> None:
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"shell": "cat; stty size"}, "tty": True}))
+        socket.send(json.dumps({"resize": {"rows": 7, "columns": 9}}))
+        socket.send(json.dumps({"eof": True}))
+        assert socket.recv(timeout=60) == b"\x017 9\r\n"
+
+
+def test_a_signal_is_sent_to_the_command(shared: Served, path: str) -> None:
+    with connected(shared, path) as socket:
+        socket.send(json.dumps({"exec": {"shell": "echo; sleep 60"}}))
+        assert socket.recv(timeout=60) == b"\1\n"
+        socket.send(json.dumps({"signal": "TERM"}))
+        assert list(texts(socket))[-1] == ended(143)
+
+
+@pytest.mark.produces(Reason.ABILITY_UNSUPPORTED)
+def test_a_terminal_that_the_provider_cannot_make_is_refused(tmp_path: Path) -> None:
+    served = Served(tmp_path, declaration=replace(DECLARATION, abilities=frozenset({Ability.EXEC})))
+    try:
+        served.image("web")
+        path = f"{SESSIONS}/{served.session()['id']}/exec"
+        with connected(served, path) as socket:
+            socket.send(json.dumps({"exec": {"argv": ["true"]}, "tty": True}))
+            assert list(texts(socket))[-1]["error"]["code"] == "ability_unsupported"
+        assert streamed(served, path, argv=["true"])[0] == ended(0)
+    finally:
+        served.close()
 
 
 def test_keys_are_asked_before_the_upgrade(shared: Served, path: str) -> None:

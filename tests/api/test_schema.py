@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from sandbay.api import live
 from sandbay.api.contract import openapi
 from tests.api.served import Served
 
@@ -48,7 +49,9 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     it = Served(Path(tmp_path_factory.mktemp("schema")))
     try:
         it.image("web")
-        yield it
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(live, "LIFE_SECONDS", 0.2)  # a live view ends by itself, but not soon
+            yield it
     finally:
         it.close()
 

@@ -81,7 +81,11 @@ NEEDS = {
     "sessions exec": "ses_1 -- true",
     "sessions get": "ses_1",
     "sessions rm": "ses_1",
-    **{f"images {verb}": "web" for verb in ["deprecate", "evict", "inspect", "preload", "reactivate", "retire"]},
+    "sessions shell": "ses_1",
+    **{
+        f"images {verb}": "web"
+        for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire"]
+    },
     "images promote": "web:1",
     "images publish": ".",
     "publishes cancel": "pub_1",

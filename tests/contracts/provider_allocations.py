@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbay.domain.allocation import Presence
-from sandbay.domain.command import Command
+from sandbay.domain.command import Command, TerminalSize
 from sandbay.domain.declaration import Ability, Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
@@ -144,6 +144,9 @@ class AllocationsSuite:
         uses: dict[Ability, Callable[[], object]] = {
             Ability.EXEC: lambda: harness.provider.exec(
                 sandbox.allocation, Command(argv=("true",)), emit=lambda _, __: None
+            ),
+            Ability.PTY: lambda: harness.provider.exec(
+                sandbox.allocation, Command(argv=("true",), terminal=TerminalSize()), emit=lambda _, __: None
             ),
             Ability.FILES: lambda: harness.provider.files(sandbox.allocation).list("/etc"),
         }

@@ -19,7 +19,7 @@ from sandbay.domain.ids import AllocationId, ImageId, ReleaseId, SessionId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Variant
 from sandbay.domain.trail import DecidedBy, Level
-from sandbay.ports.provider import Exit, PrepareProgress, Provider, Stream
+from sandbay.ports.provider import Exit, OnStart, PrepareProgress, Provider, Stream
 
 GENEROUS = 30.0
 """Seconds within which anything ends that does not hang."""
@@ -36,7 +36,7 @@ class Offer(StrEnum):
 class Variants:
     """Small images.
 
-    All: /bin with true, false, echo, cat, head, sleep, env, id, pwd, ln, touch; root and agent (1000); /tmp;
+    All: /bin with true, false, echo, cat, head, sleep, env, id, pwd, ln, touch, stty; root and agent (1000); /tmp;
     PATH=/bin in the environment. `web` and `data` have sh and say `web` and `data` in /etc/which, /etc/script
     (0755) is a script whose interpreter is missing. `web` sets WEB=1, runs as root, and has entrypoint `echo E`
     and cmd `C`. `data` runs as agent in /srv/deep, which its layers lack. `shellless` is `web` without /bin/sh.
@@ -123,17 +123,32 @@ class Sandbox:
     harness: ProviderHarness
     allocation: AllocationId
 
-    def run(self, *argv: str, stdin: Iterable[bytes] = (), cancel: threading.Event | None = None, **asked: Any) -> Ran:
-        """Run to the end; without argv and `shell`, the image's command."""
-        heard: dict[Stream, list[bytes]] = {stream: [] for stream in Stream}
+    def run(
+        self,
+        *argv: str,
+        stdin: Iterable[bytes] = (),
+        cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
+        heard: threading.Event | None = None,
+        **asked: Any,
+    ) -> Ran:
+        """Run to the end; without argv and `shell`, the image's command. `heard` is set at the first output."""
+        said: dict[Stream, list[bytes]] = {stream: [] for stream in Stream}
+
+        def emit(stream: Stream, data: bytes) -> None:
+            said[stream].append(bytes(data))
+            if heard is not None:
+                heard.set()
+
         ended = self.harness.provider.exec(
             self.allocation,
             Command(argv=argv or None, **({"timeout": GENEROUS} | asked)),
             stdin=stdin,
-            emit=lambda stream, data: heard[stream].append(bytes(data)),
+            emit=emit,
             cancel=cancel,
+            on_start=on_start,
         )
-        return Ran(ended, b"".join(heard[Stream.STDOUT]), b"".join(heard[Stream.STDERR]))
+        return Ran(ended, b"".join(said[Stream.STDOUT]), b"".join(said[Stream.STDERR]))
 
     def sh(self, line: str, **asked: Any) -> Ran:
         """Run a shell line."""

@@ -18,13 +18,14 @@ from tests.contracts.provider_exec import ExecSuite
 from tests.contracts.provider_files import FilesSuite
 from tests.contracts.provider_images import ImagesSuite
 from tests.contracts.provider_network import NetworkSuite
+from tests.contracts.provider_terminal import TerminalSuite
 
 
 class StateSuite(ImagesSuite, AllocationsSuite, NetworkSuite):
     """What a provider holds and runs, and what becomes of it."""
 
 
-class SandboxSuite(ExecSuite, FilesSuite, ConfinementSuite):
+class SandboxSuite(ExecSuite, TerminalSuite, FilesSuite, ConfinementSuite):
     """What a running sandbox does and cannot do."""
 
 

@@ -96,6 +96,7 @@ REFUSED = [
     ("FROM scratch\nRUN a\x0bFROM dir:/", 2),
     ("FROM scratch\nRUN a\rFROM dir:/", 2),
     ("FROM scratch\nRUN " + "x" * MAX_LINE + "x", 2),
+    ("FROM scratch\n\\\n", 2),
 ]
 
 

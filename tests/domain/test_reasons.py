@@ -26,7 +26,7 @@ def test_nobody_acts_only_where_waiting_helps() -> None:
 
 @pytest.mark.parametrize("group", [Group.CONTENT, Group.CHOOSING, Group.REFERENCE, Group.REQUEST, Group.ACCESS])
 def test_verdicts_on_bytes_and_requests_are_permanent(group: Group) -> None:
-    passing = {Reason.CONTENT_LOST, Reason.RELEASE_PENDING}
+    passing = {Reason.CONTENT_LOST, Reason.RELEASE_PENDING, Reason.TOO_MANY_REQUESTS}
     assert {r for r in Reason if r.about.group is group and r.about.retry} <= passing
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sandbay.domain.command import User
+from sandbay.domain.command import TerminalSize, User
 from sandbay.domain.errors import RefusedError
 from sandbay.ports.provider import Emit, Stream
 from tests.fakes.memory_files import MemoryFiles
@@ -41,6 +41,7 @@ class Process:
     stops: tuple[threading.Event, ...]
     deadline: float | None
     stream: Stream = Stream.STDOUT
+    terminal: Callable[[], TerminalSize | None] = lambda: None
 
     def look(self) -> None:
         """Raise when somebody wants this to end."""
@@ -148,6 +149,15 @@ def _link(process: Process) -> int:
     return 0
 
 
+def _stty(process: Process) -> int:
+    """`stty size`."""
+    size = process.terminal()
+    if size is None:
+        return process.complain("standard input is no terminal")
+    process.out(f"{size.rows} {size.columns}\n".encode())
+    return 0
+
+
 def _touch(process: Process) -> int:
     process.files.write(_from(process, process.argv[1]), [])
     return 0
@@ -187,6 +197,7 @@ PROGRAMS: Mapping[str, Program] = {
     "id": _id,
     "pwd": _pwd,
     "ln": _link,
+    "stty": _stty,
     "touch": _touch,
     "sh": _shell,
 }

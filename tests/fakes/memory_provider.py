@@ -20,12 +20,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from signal import Signals
 from typing import TypeVar
 
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.command import (
     WORKSPACE,
     Command,
+    TerminalSize,
     User,
     argv_of,
     environment,
@@ -38,7 +40,7 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, ImageConfig, Variant
-from sandbay.ports.provider import Emit, Exit, FileKind, Finding, Phase, PrepareProgress, Progress
+from sandbay.ports.provider import Emit, Exit, FileKind, Finding, OnStart, Phase, PrepareProgress, Progress, Stream
 from tests.fakes.memory_files import Entry, MemoryFiles, folder
 from tests.fakes.memory_programs import MARK, PROGRAMS, KilledError, Process, run
 
@@ -49,7 +51,7 @@ DECLARATION = Declaration(
     platforms=(Platform.of("linux", "amd64"), Platform.of("linux", "arm64")),
     layer_formats=frozenset({"gzip", "zstd", "plain"}),
     max_layers=127,
-    abilities=frozenset({Ability.EXEC, Ability.FILES}),
+    abilities=frozenset({Ability.EXEC, Ability.PTY, Ability.FILES}),
     networks=frozenset({Network.DISABLED}),  # tests of what has a network say so: NETWORKED
     enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
     isolation=Isolation.NAMESPACES,
@@ -134,6 +136,25 @@ class World:
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
     knobs: Knobs = field(default_factory=Knobs)
     pids: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
+
+
+class Steered:
+    """The port's `Steering` of one program."""
+
+    def __init__(self, size: TerminalSize | None) -> None:
+        self.size, self.stop, self.number = size, threading.Event(), Signals.SIGKILL
+
+    def resize(self, size: TerminalSize) -> None:
+        self.size = size if self.size is not None else None
+
+    def signal(self, number: Signals) -> None:
+        self.number = number
+        self.stop.set()
+
+
+def _shown(emit: Emit) -> Emit:
+    """As a terminal shows it."""
+    return lambda _, data: emit(Stream.STDOUT, data.replace(b"\n", b"\r\n"))
 
 
 class MemoryProvider:
@@ -253,10 +274,12 @@ class MemoryProvider:
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         sandbox = self._running(allocation)
         stops = (sandbox.gone, cancel or threading.Event())
-        return _exec(sandbox.variant.config, sandbox.files, command, sandbox.order.env or {}, stdin, emit, stops)
+        env = sandbox.order.env or {}
+        return _exec(sandbox.variant.config, sandbox.files, command, env, stdin, emit, stops, on_start)
 
     def files(self, allocation: AllocationId) -> MemoryFiles:
         return self._running(allocation).files
@@ -328,9 +351,32 @@ def _exec(
     stdin: Iterable[bytes],
     emit: Emit,
     stops: tuple[threading.Event, ...],
+    on_start: OnStart | None = None,
 ) -> Exit:
     user = _said(_user(files, command.user if command.user is not None else config.user))
-    argv = _said(argv_of(config, command))
+    steered = Steered(command.terminal)
+    process = Process(
+        argv=_said(argv_of(config, command)),
+        env=environment(config, user, env, command.env, terminal=command.terminal is not None),
+        user=user,
+        workdir=_workdir(config, files, command),
+        files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
+        stdin=iter(stdin),
+        emit=emit if command.terminal is None else _shown(emit),
+        stops=(*stops, steered.stop),
+        terminal=lambda: steered.size,
+        deadline=None if command.timeout is None else time.monotonic() + command.timeout,
+    )
+    if on_start is not None:
+        on_start(steered)
+    try:
+        return Exit(run(process))
+    except KilledError as killed:
+        return Exit(128 + steered.number, timed_out=killed.timed_out)
+
+
+def _workdir(config: ImageConfig, files: MemoryFiles, command: Command) -> str:
+    """Where it runs, made where it is missing; raises what stands in the way of the command."""
     if command.shell is not None and not _is(files, "/bin/sh", FileKind.FILE):
         raise RefusedError(Reason.NO_SHELL, "the image has no /bin/sh", param="shell")
     workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(config, command)))
@@ -338,21 +384,7 @@ def _exec(
         MemoryFiles(root=files.root, lock=files.lock).make_folder(workdir)
     except RefusedError as error:
         raise RefusedError(Reason.INVALID_WORKDIR, "it is no folder of the sandbox", param="workdir") from error
-    process = Process(
-        argv=argv,
-        env=environment(config, user, env, command.env),
-        user=user,
-        workdir=workdir,
-        files=MemoryFiles(user.uid, user.gid, files.root, files.lock),
-        stdin=iter(stdin),
-        emit=emit,
-        stops=stops,
-        deadline=None if command.timeout is None else time.monotonic() + command.timeout,
-    )
-    try:
-        return Exit(run(process))
-    except KilledError as killed:
-        return Exit(128 + 9, timed_out=killed.timed_out)
+    return workdir
 
 
 def small_system(name: str, *, leave_out: Sequence[str] = ()) -> dict[str, Entry]:

@@ -10,7 +10,7 @@ Answers = dict[int | str, dict[str, Any]]
 """What FastAPI takes as `responses`."""
 
 _EVERYWHERE = (
-    *(Reason.INVALID_API_KEY, Reason.FORBIDDEN, Reason.INVALID_BODY),
+    *(Reason.INVALID_API_KEY, Reason.FORBIDDEN, Reason.TOO_MANY_REQUESTS, Reason.INVALID_BODY),
     *(Reason.DATABASE_UNAVAILABLE, Reason.INTERNAL),
 )
 

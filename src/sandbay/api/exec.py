@@ -61,9 +61,10 @@ async def post_exec(
     """Run a command to its end. A time-out is an answer, with the output so far.
 
     The same path is a WebSocket, for streams that flow while the command runs: the first message is the text
-    `{"exec": {…}, "stdin": bool}` with this body (without `stdin`), then binary messages begin with 0 (stdin),
-    1 (stdout) or 2 (stderr), and texts are `{"eof": true}` and `{"credit": bytes}`; the last one is `{"exit",
-    "timed_out", "truncated"}` or an error's envelope. Each side may send 262144 bytes before it is given credit.
+    `{"exec": {…}, "stdin": bool, "tty": bool, "size": {"rows", "columns"}}` with this body (without `stdin`), then
+    binary messages begin with 0 (stdin), 1 (stdout) or 2 (stderr), and texts are `{"eof": true}`, `{"credit": bytes}`,
+    `{"resize": {"rows", "columns"}}` and `{"signal": "TERM"}`; the last one is `{"exit", "timed_out", "truncated"}` or
+    an error's envelope. Each side may send 262144 bytes before it is given credit.
     """
 
     def look() -> SessionRecord:

@@ -1,6 +1,7 @@
 """`/v1/sessions/{id}/exec` as a WebSocket: a command whose streams flow while it runs, in both directions.
 
-The first message is text, `{"exec": {…}}`: the body of the POST form without `stdin`. Then binary messages, the first
+The first message is text, `{"exec": {…}, "stdin": bool, "tty": bool, "size": {"rows": r, "columns": c}}`; `exec` is
+the body of the POST form without `stdin`, the rest may be left out. Then binary messages, the first
 byte of which is 0 (stdin), 1 (stdout) or 2 (stderr), and texts, JSON objects of one member:
 
     client  {"eof": true}      nothing more comes on stdin
@@ -36,10 +37,11 @@ from sandbay.api.calls import Threads, project_of
 from sandbay.api.wire.commands import ControlIn, StartIn, read_message
 from sandbay.app.core import Core
 from sandbay.app.sessions import find_session, run_command, running_allocation
+from sandbay.domain.command import TerminalSize
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import SessionId
 from sandbay.domain.reasons import Reason
-from sandbay.ports.provider import Exit, Stream
+from sandbay.ports.provider import Exit, Steering, Stream
 from sandbay.ports.records import SessionRecord
 
 router = APIRouter()
@@ -106,6 +108,8 @@ class Conversation:
         self._stdin_credit = CREDIT
         self._stdin_open = True
         self._output = Credit(CREDIT)
+        self._steering: Steering | None = None
+        self._size: TerminalSize | None = None
 
     async def hold(self) -> None:
         """From the first message to the last. Raises `WebSocketDisconnect`."""
@@ -174,9 +178,27 @@ class Conversation:
             self._stdin.put(b"")
         if control.credit is not None:
             self._output.add(control.credit)
-        for name in control.unsupported():
-            refusal = Refusal(Reason.ABILITY_UNSUPPORTED, f"this command cannot take a {name}", name)
-            await self._say({"refused": self._told(refusal)["error"]})
+        if control.resize is not None or control.signal is not None:
+            refusal = await run_in_threadpool(self._steer, control)
+            if refusal is not None:
+                await self._say({"refused": self._told(refusal)["error"]})
+
+    def _steer(self, control: ControlIn) -> Refusal | None:
+        number = control.number()
+        if control.resize is not None:
+            self._size = control.resize.size()
+            if self._steering is not None:
+                self._steering.resize(self._size)
+        elif number is not None:
+            if self._steering is None:
+                return Refusal(Reason.NOT_RUNNING, "the command has not begun yet", "signal")
+            self._steering.signal(number)
+        return None
+
+    def _on_start(self, steering: Steering) -> None:
+        self._steering = steering
+        if self._size is not None:  # that came before there was a terminal
+            steering.resize(self._size)
 
     def _run(self, start: StartIn) -> dict[str, Any]:
         """In a thread of its own; the answer is the last message."""
@@ -184,10 +206,11 @@ class Conversation:
             ended = run_command(
                 self._core,
                 self._record,
-                start.exec.command(),
+                start.command(),
                 stdin=self._chunks() if start.stdin else (),
                 emit=self._emit,
                 cancel=self._cancel,
+                on_start=self._on_start,
             )
         except RefusedError as error:
             return self._told(error.refusal)

@@ -66,9 +66,21 @@ class View(Protocol):
         """What the reader does not know yet. Called in a thread, one call at a time; refuses as a GET does."""
 
 
+_EVENT = {
+    "type": "object",
+    "description": "One event; its data is JSON.",
+    "properties": {
+        "event": {"type": "string"},
+        "id": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+}
+
+
 def streamed(what: str) -> Answers:
     """How a stream of events is documented."""
-    content = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+    content = {MEDIA_TYPE: {"schema": _EVENT}}
     return {200: {"content": content, "description": what}, 204: {"description": "Nothing more will happen to it."}}
 
 

@@ -12,8 +12,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sandbay.api import errors
+from sandbay.api.limits import Limits
 from sandbay.app.access import authenticate
-from sandbay.app.core import Core
+from sandbay.app.core import Actor, Core
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.project import KeyKind
 from sandbay.domain.reasons import Reason
@@ -66,11 +67,15 @@ class RequestIds:
 
 
 class Keys:
-    """Lets a request into a namespace with a key of its kind, or answers `invalid_api_key` or `forbidden`."""
+    """Lets a request into a namespace with a key of its kind, and not too often.
+
+    Else it answers `invalid_api_key`, `forbidden` or `too_many_requests`.
+    """
 
     def __init__(self, app: ASGIApp, core: Core) -> None:
         """Guard an application with the keys of an installation."""
         self._app, self._core = app, core
+        self._limits = Limits(core.settings, core.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -80,13 +85,29 @@ class Keys:
             return
         request_id = scope["state"]["request_id"]
         try:
-            secret = _secret(Headers(scope=scope).get("authorization", ""))
-            actor = await run_in_threadpool(authenticate, self._core, secret, kind, request_id)
+            actor = await run_in_threadpool(self._admit, scope, kind, request_id)
         except RefusedError as error:
             await errors.refused(error.refusal, request_id)(scope, receive, send)
             return
         scope["state"]["actor"] = actor
         await self._app(scope, receive, send)
+
+    def _admit(self, scope: Scope, kind: KeyKind, request_id: str) -> Actor:
+        """Who asks. Refuses also whoever asks too often."""
+        address, _ = scope.get("client") or ("", 0)
+        authorization = Headers(scope=scope).get("authorization", "")
+        self._limits.attempt(address, authorization)
+        try:
+            secret = _secret(authorization)
+            actor = authenticate(self._core, secret, kind, request_id)
+        except RefusedError as error:
+            if error.refusal.reason is Reason.INVALID_API_KEY:
+                self._limits.bad(address, authorization)
+            else:
+                self._limits.good(authorization)
+            raise
+        self._limits.good(authorization)
+        return actor
 
 
 def _needed(path: str) -> KeyKind | None:

@@ -56,6 +56,12 @@ class Settings:
     """How long a publish waits for a node to prove its release."""
     start_wait: float = 60.0
     """How long a create call waits for the Session to run before it answers `starting`, in seconds."""
+    requests_per_second: float = 500.0
+    """Of one key, when they go on; 0 means no limit. `request_burst` may come at once."""
+    request_burst: int = 2_000
+    bad_keys_per_second: float = 1.0
+    """Attempts without a good key from one address, when they go on; `bad_key_burst` may come at once."""
+    bad_key_burst: int = 100
 
 
 class Signal:

@@ -16,7 +16,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.domain.setup import SetupProgress
 from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation, MoveSession
-from sandbay.ports.provider import Emit, Exit, Files
+from sandbay.ports.provider import Emit, Exit, Files, OnStart
 from sandbay.ports.records import Page, SessionRecord
 from sandbay.ports.store import SessionEvents, SessionOf, Sessions
 
@@ -158,10 +158,12 @@ def run_command(
     stdin: Iterable[bytes] = (),
     emit: Emit,
     cancel: threading.Event | None = None,
+    on_start: OnStart | None = None,
 ) -> Exit:
     """Run to its end; output goes to `emit` as it comes."""
     allocation = running_allocation(record)
-    return core.link.reach(allocation.node).exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel)
+    node = core.link.reach(allocation.node)
+    return node.exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel, on_start=on_start)
 
 
 def files_of(core: Core, record: SessionRecord) -> Files:

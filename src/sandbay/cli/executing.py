@@ -1,19 +1,22 @@
 """Running one command in a sandbox, for `run` and `sessions exec`: bytes through, exit code back."""
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sandbay.cli import render
+import typer
+
+from sandbay.cli import render, terminal
 
 if TYPE_CHECKING:
     from sandbay.sdk._sync.commands import Commands
+    from sandbay.sdk._sync.streaming import CommandStream
     from sandbay.sdk.commands import Options, Result
 
 Command = str | Sequence[str] | None
 """A shell line, arguments, or the image's own command."""
-
 
 _PIECE = 64 * 1024
 
@@ -29,15 +32,38 @@ def _live_input() -> Iterator[bytes]:
         yield data
 
 
+def size_of_terminal(*, tty: bool, as_json: bool) -> terminal.Size | None:
+    """Rows and columns of the terminal that the command is to have, if any: those of the one here.
+
+    Wrong usage: a terminal whose output is to be one document.
+    """
+    if tty and as_json:
+        raise typer.BadParameter("a terminal's output cannot be collected; leave out -t or --json", param_hint="-t")
+    return terminal.size() if tty else None
+
+
 def follow(commands: "Commands", command: Command, options: "Options", *, interactive: bool) -> int:
-    """Pass its output through as it comes; return its exit code. Raises `StartError` (timed_out)."""
+    """Pass its output through as it comes; return its exit code. Raises `StartError` (timed_out).
+
+    With a terminal here and one inside, the two are one meanwhile.
+    """
+    stdin = _live_input() if interactive else None
+    with contextlib.ExitStack() as undo:
+        stream = undo.enter_context(commands.follow(command, options, stdin))
+        if options.terminal is not None:
+            undo.enter_context(terminal.resizes(stream.resize))
+            if interactive:
+                undo.enter_context(terminal.raw())
+        return _pass_on(stream, options)
+
+
+def _pass_on(stream: "CommandStream", options: "Options") -> int:
     outputs = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-    with commands.follow(command, options, _live_input() if interactive else None) as stream:
-        for chunk in stream:
-            output = outputs[chunk.stream]
-            output.write(chunk.data)
-            output.flush()
-        return _exit_code(stream.exit_code, timed_out=stream.timed_out, timeout=options.timeout)
+    for chunk in stream:
+        output = outputs[chunk.stream]
+        output.write(chunk.data)
+        output.flush()
+    return _exit_code(stream.exit_code, timed_out=stream.timed_out, timeout=options.timeout)
 
 
 def collect(commands: "Commands", command: Command, options: "Options", about: dict[str, Any]) -> int:

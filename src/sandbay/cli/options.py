@@ -23,6 +23,7 @@ User = Annotated[str | None, typer.Option(help="Run as this user[:group] of the 
 Workdir = Annotated[str | None, typer.Option(help="Run in this folder.")]
 Timeout = Annotated[float | None, typer.Option(metavar="S", min=0.001, help="Stop the command after S seconds.")]
 Stdin = Annotated[bool, typer.Option("--interactive", "-i", help="Pass standard input on.")]
+Tty = Annotated[bool, typer.Option("--tty", "-t", help="Give it a terminal; with -i every key goes inside.")]
 Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
 Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
 Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it with this Template of the project.")]

@@ -28,6 +28,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     wait: options.Wait = options.WAIT,
     network: options.Network = None,
     interactive: options.Stdin = False,
+    tty: options.Tty = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -40,19 +41,16 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
+        stdin = executing.standard_input(wanted=interactive and as_json)
         said = Options(
-            env=variables,
-            user=user,
-            workdir=workdir,
-            stdin=executing.standard_input(wanted=interactive and as_json),
-            timeout=timeout,
+            *(variables, user, workdir, stdin, timeout),
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
+            terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
         admission = client.sessions.request(image, wait=wait, platform=platform, template=template, network=network)
         bar = Bar(image, quiet=quiet or as_json)
-        how = {"as_json": as_json, "interactive": interactive}
-        code = _in_its_own_sandbox(client, admission, bar, argv or None, said, **how)
+        code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)
 
 

@@ -1,5 +1,6 @@
 """`sandbay sessions`: sandboxes that live until they are removed."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -12,12 +13,14 @@ from sandbay.cli.signals import stoppable
 
 if TYPE_CHECKING:
     from sandbay.sdk import Client
+    from sandbay.sdk.events import Event
     from sandbay.sdk.resources import Session
 
 app = typer.Typer(help="Sandboxes that live until they are removed.", no_args_is_help=True, rich_markup_mode=None)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="ses_…", autocompletion=completion.sessions)]
 _GONE_WITHIN = 30
+_SHELL = "if command -v bash >/dev/null; then exec bash; else exec sh; fi"
 _REMOTE = re.compile(r"(ses_[0-9a-z]+):(.*)", re.DOTALL)
 
 
@@ -76,8 +79,17 @@ def ls(
 
 
 @app.command()
-def get(session_id: Id, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def get(
+    session_id: Id,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow it to its end: each state, and why.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
     """Show one Session; with an administrator key also its node, runtime and first process."""
+    if watch:
+        _watch(session_id, as_json=as_json)
+        return
     session = _look_up(session_id)
     if as_json:
         render.document(session.raw)
@@ -98,6 +110,7 @@ def execute(  # noqa: PLR0913 - as `create`
     workdir: options.Workdir = None,
     timeout: options.Timeout = None,
     interactive: options.Stdin = False,
+    tty: options.Tty = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,  # noqa: ARG001 - it is quiet
 ) -> None:
@@ -109,7 +122,9 @@ def execute(  # noqa: PLR0913 - as `create`
         from sandbay.sdk._sync.commands import Commands
         from sandbay.sdk.commands import Options
 
-        said = Options(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout)
+        stdin = executing.standard_input(wanted=interactive and as_json)
+        size = executing.size_of_terminal(tty=tty, as_json=as_json)
+        said = Options(variables, user, workdir, stdin, timeout, terminal=size)
         commands = Commands(client.transport, session_id)
         command = argv if shell is None else shell
         with stoppable():
@@ -118,6 +133,21 @@ def execute(  # noqa: PLR0913 - as `create`
             else:
                 code = executing.follow(commands, command, said, interactive=interactive)
     raise typer.Exit(code)
+
+
+@app.command()
+def shell(
+    session_id: Id,
+    *,
+    env: options.Env = None,
+    user: options.User = None,
+    workdir: options.Workdir = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,  # noqa: ARG001 - it is quiet
+) -> None:
+    """Open a shell in a Session: bash where the image has it, else sh. With --json only a refusal is JSON."""
+    del as_json  # a shell's output is no document
+    execute(session_id, shell=_SHELL, env=env, user=user, workdir=workdir, interactive=True, tty=True)
 
 
 @app.command()
@@ -201,6 +231,29 @@ def _look_up(session_id: str) -> "Session":
             return admin.session(session_id)
     with connect.project() as client:
         return client.sessions.get(session_id)
+
+
+def _watch(session_id: str, *, as_json: bool) -> None:
+    """A line for each event; as JSON, a document in each line."""
+    with connect.project() as client, stoppable():
+        for event in client.sessions.events(session_id):
+            if as_json:
+                print(json.dumps({"event": event.kind, **event.data}), flush=True)
+            else:
+                render.line(*_told(event))
+
+
+def _told(event: "Event") -> list[object]:
+    said = event.data
+    if event.kind == "progress":
+        return [f"{'':<19}", said["phase"], render.size(said["bytes_done"]), "of", _size_of(said["bytes_total"])]
+    at = str(said["at"])[:19].replace("T", " ")
+    why = said["reason"]
+    return [at, said["status"], said["waiting_for"], None if why is None else f"{why['message']} ({why['code']})"]
+
+
+def _size_of(size: int | None) -> str:
+    return "?" if size is None else render.size(size)
 
 
 def _row(session: "Session") -> list[object]:

@@ -8,7 +8,7 @@ import typer
 from sandbay.cli import connect, listing, options, render
 
 if TYPE_CHECKING:
-    from sandbay.sdk.resources import Template
+    from sandbay.sdk.templates import Template
 
 app = typer.Typer(help="What Sessions are prepared with.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -17,6 +17,14 @@ ID_LIMIT = 65536
 """Users and groups of a sandbox are 0 … ID_LIMIT-1: what one Session's range can map."""
 
 
+@dataclass(frozen=True, slots=True)
+class TerminalSize:
+    """In characters."""
+
+    rows: int = 24
+    columns: int = 80
+
+
 @dataclass(frozen=True)
 class Command:
     """A request to run something. `argv` and `shell` exclude each other; neither means the image's command.
@@ -34,6 +42,8 @@ class Command:
     timeout: float | None = None
     image_entrypoint: bool = False
     """Whether the image's entrypoint stands before `argv` (`sandbay run`) or argv is all (`exec`)."""
+    terminal: TerminalSize | None = None
+    """A terminal of this size in place of three streams; what is printed there is all standard output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +73,13 @@ def argv_of(config: ImageConfig, command: Command) -> tuple[str, ...] | Refusal:
     return argv
 
 
-def environment(config: ImageConfig, user: User, *overrides: Mapping[str, str]) -> dict[str, str]:
-    """The image's environment, then HOME and PATH where missing, then each override in turn; last one wins."""
+def environment(
+    config: ImageConfig, user: User, *overrides: Mapping[str, str], terminal: bool = False
+) -> dict[str, str]:
+    """The image's environment, then each override in turn; last one wins. HOME and PATH are added where missing.
+
+    So is TERM where there is a `terminal`.
+    """
     env: dict[str, str] = {}
     for entry in config.env:
         name, equals, value = entry.partition("=")
@@ -74,6 +89,8 @@ def environment(config: ImageConfig, user: User, *overrides: Mapping[str, str]) 
         env.update(override)
     env.setdefault("PATH", DEFAULT_PATH)
     env.setdefault("HOME", user.home)
+    if terminal:
+        env.setdefault("TERM", "xterm")
     return env
 
 

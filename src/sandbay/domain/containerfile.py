@@ -142,8 +142,9 @@ def _instructions(lines: list[str]) -> tuple[Instruction, ...] | Refusal:
 
 
 def _instruction(text: str, line: int) -> Instruction:
-    word, *rest = text.strip().split(None, 1)
-    return Instruction(line, word.upper(), rest[0] if rest else "")
+    """Take the first word; there is none where only backslashes stood."""
+    word, rest = [*text.strip().split(None, 1), "", ""][:2]
+    return Instruction(line, word.upper(), rest)
 
 
 def _fault(it: Instruction) -> Refusal | None:

@@ -134,6 +134,7 @@ class Reason(StrEnum):
 
     INVALID_API_KEY = "invalid_api_key"
     FORBIDDEN = "forbidden"
+    TOO_MANY_REQUESTS = "too_many_requests"
 
     NOT_FOUND = "not_found"
     INVALID_BODY = "invalid_body"
@@ -231,6 +232,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.CANCELLED: About(_G.STATE, "Somebody told it to end before it was done.", _C),
     Reason.INVALID_API_KEY: About(_G.ACCESS, "The key is unknown or revoked.", _C),
     Reason.FORBIDDEN: About(_G.ACCESS, "This key may not do that.", _C),
+    Reason.TOO_MANY_REQUESTS: About(_G.ACCESS, "It is asked more often than the installation allows.", _C, retry=True),
     Reason.NOT_FOUND: About(_G.REFERENCE, "There is no such thing here.", _C),
     Reason.INVALID_BODY: About(_G.REQUEST, "The request is not of the form it must have.", _C),
     Reason.HOST_UNFIT: About(_G.SERVER, "The host lacks something that sandboxes need.", _O),

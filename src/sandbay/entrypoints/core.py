@@ -20,6 +20,7 @@ from sandbay.adapters.vault.key_file import KeyFileVault
 from sandbay.api import exec_socket
 from sandbay.api.server import create_app
 from sandbay.app.core import Core
+from sandbay.app.core import Settings as Bounds
 from sandbay.app.installation import ensure_installation
 from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
@@ -64,6 +65,7 @@ class CoreProcess:
             clock=SystemClock(),
             ids=RandomIds(),
             declarations={kind: adapter.declaration for kind, adapter in adapters().items()},
+            settings=_bounds(settings),
         )
         self._workshop = Workshop(self.core)
         self._closing = threading.Event()
@@ -132,6 +134,11 @@ class CoreProcess:
                 log.exception("a pass failed; the next one looks at the rows again")
             self.core.changed.wait(seen, _PASS_SECONDS)
             self._closing.wait(_PASS_GAP)
+
+
+def _bounds(settings: Settings) -> Bounds:
+    rate = settings.requests_per_second
+    return Bounds() if rate is None else Bounds(requests_per_second=rate)
 
 
 def _on_signals() -> Sequence[int]:

@@ -1,5 +1,6 @@
 """Where an installation lives and how it listens, from the environment and the command line."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
 BLOBS_VARIABLE = "SANDBAY_BLOBS"
+RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
 _BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
 _BLOBS_SCHEME, _BLOBS_FOLDER = "oci://", "/blobs"
 
@@ -47,6 +49,8 @@ class Settings:
     """Goes before what is kept for that registry."""
     reach: Reach = field(default_factory=Reach)
     """What sandboxes with a network reach of what is denied by itself, and whom they ask for names."""
+    requests_per_second: float | None = None
+    """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
     @property
     def url(self) -> str:
@@ -95,7 +99,8 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
     `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
-    Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address.
+    `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
+    Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address or rate.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -110,8 +115,21 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
+        requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
+
+
+def _rate(text: str | None) -> float | None:
+    if not text:
+        return None
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate < math.inf:
+        raise RefusedError(Reason.INVALID_BODY, f"{RATE_VARIABLE} must be a number, 0 or more", param=RATE_VARIABLE)
+    return rate
 
 
 def blobs_place(text: str) -> OciReference:

@@ -22,7 +22,7 @@ from sandbay.node.checks import CheckRunner
 from sandbay.node.images import ImageKeeper
 from sandbay.ports.clock import Clock
 from sandbay.ports.node_link import AllocationReport, CheckOutcome, CoreReports, Hello, Wanted
-from sandbay.ports.provider import Emit, Exit, Files, Provider
+from sandbay.ports.provider import Emit, Exit, Files, OnStart, Provider
 
 _STEP_SECONDS = 1.0
 
@@ -114,10 +114,11 @@ class Agent:
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """Run a command in a sandbox."""
-        self._require(Ability.EXEC)
-        return self._provider.exec(allocation, command, stdin=stdin, emit=emit, cancel=cancel)
+        self._require(Ability.EXEC if command.terminal is None else Ability.PTY)
+        return self._provider.exec(allocation, command, stdin=stdin, emit=emit, cancel=cancel, on_start=on_start)
 
     def files(self, allocation: AllocationId) -> Files:
         """A sandbox's files."""

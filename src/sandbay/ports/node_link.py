@@ -20,7 +20,7 @@ from sandbay.domain.release import ContentKey, Fault, Variant
 from sandbay.domain.setup import SetupProgress
 from sandbay.domain.template import FrozenTemplate
 from sandbay.domain.want import WantedSet
-from sandbay.ports.provider import Emit, Exit, Files
+from sandbay.ports.provider import Emit, Exit, Files, OnStart
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ class NodeCommands(Protocol):
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """As `Provider.exec`."""
 

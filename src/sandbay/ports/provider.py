@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from signal import Signals
 from typing import BinaryIO, Protocol
 
 from sandbay.domain.allocation import Booted, Order, Presence
-from sandbay.domain.command import Command, User
+from sandbay.domain.command import Command, TerminalSize, User
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
@@ -59,6 +60,20 @@ class Exit:
 
     code: int
     timed_out: bool = False
+
+
+class Steering(Protocol):
+    """What can be done to a command while it runs. Safe from any thread; after the command's end it does nothing."""
+
+    def resize(self, size: TerminalSize) -> None:
+        """Its terminal has this size now; without a terminal it does nothing."""
+
+    def signal(self, number: Signals) -> None:
+        """Send it to every process of the command's tree."""
+
+
+OnStart = Callable[[Steering], None]
+"""Called once, when the program runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +221,7 @@ class Provider(Protocol):
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """Run a command to its end, in the calling thread. Setting `cancel` kills its whole tree.
 

@@ -51,6 +51,7 @@ class Options:
     entrypoint: instead of the image's; an empty one clears it.
     image_command: the image's entrypoint stands before the arguments, and its own command runs without any.
     stdin: all of the standard input. timeout: seconds.
+    terminal: rows and columns of the terminal that a streamed command gets.
     """
 
     env: Mapping[str, str] | None = None
@@ -60,6 +61,7 @@ class Options:
     timeout: float | None = None
     entrypoint: Sequence[str] | None = None
     image_command: bool = False
+    terminal: tuple[int, int] | None = None
 
     @property
     def read_timeout(self) -> float | None:

@@ -10,7 +10,7 @@
     ├── TransferError           bytes did not arrive: registry_unreachable, stream_lost, …
     ├── RoomError               no_space
     ├── StateError              it has changed or is in use: revision_stale, name_taken, not_running, …
-    ├── AccessError             the key: invalid_api_key, forbidden
+    ├── AccessError             the key: invalid_api_key, forbidden, too_many_requests
     ├── ServerError             internal, host_unfit, database_unavailable
     └── LocalError              found on this side, no answer of the installation
         ├── UnreachableError    unreachable: nothing was sent
@@ -120,7 +120,7 @@ class StateError(SandbayError):
 
 
 class AccessError(SandbayError):
-    """The key is unknown, or may not do that."""
+    """The key is unknown, may not do that, or not so often."""
 
     type = "permission_error"
 
@@ -173,7 +173,7 @@ _CODES: dict[type[SandbayError], str] = {
     RoomError: "no_space",
     StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running already_ended"
     " limit_reached cancelled",
-    AccessError: "invalid_api_key forbidden",
+    AccessError: "invalid_api_key forbidden too_many_requests",
     ServerError: "host_unfit database_unavailable internal",
 }
 _BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}

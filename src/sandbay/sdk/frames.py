@@ -38,13 +38,6 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
-    """A signal or a resize could not be done; the command goes on."""
-
-    error: SandbayError
-
-
-@dataclass(frozen=True, slots=True)
 class End:
     """How the command ended: its exit code, 128+n for signal n; or it was stopped at its time-out."""
 
@@ -52,9 +45,20 @@ class End:
     timed_out: bool
 
 
-def start(command: Mapping[str, Any], *, stdin: bool) -> str:
-    """The first message: the body of the collected form, and whether stdin will come."""
-    return _text({"exec": command, "stdin": stdin})
+def start(command: Mapping[str, Any], *, stdin: bool, terminal: tuple[int, int] | None = None) -> str:
+    """The first message: the body of the collected form, whether stdin will come, the terminal's rows and columns."""
+    shown = {} if terminal is None else {"tty": True, "size": _size(*terminal)}
+    return _text({"exec": command, "stdin": stdin, **shown})
+
+
+def resizing(rows: int, columns: int) -> str:
+    """The terminal has another size."""
+    return _text({"resize": _size(rows, columns)})
+
+
+def signalling(name: str) -> str:
+    """A signal for the command, as `TERM`."""
+    return _text({"signal": name})
 
 
 def input_of(data: bytes) -> Iterator[bytes]:
@@ -68,8 +72,8 @@ def granting(size: int) -> str:
     return _text({"credit": size})
 
 
-def read(message: bytes | str) -> Chunk | Room | Declined | End:
-    """What the server says. Raises the error that a last message carries, or `BadAnswerError`."""
+def read(message: bytes | str) -> Chunk | Room | End:
+    """What the server says. Raises the error that it tells of, or `BadAnswerError`."""
     if isinstance(message, bytes):
         if not message or message[0] not in _STREAMS:
             raise _nonsense()
@@ -82,7 +86,7 @@ def read(message: bytes | str) -> Chunk | Room | Declined | End:
         case {"credit": int(size)}:
             return Room(size)
         case {"refused": refusal}:
-            return Declined(of_reason(refusal))
+            raise of_reason(refusal)
         case {"error": error}:
             raise of_reason(error)
         case {"exit": int(code), "timed_out": False}:
@@ -96,6 +100,10 @@ def read(message: bytes | str) -> Chunk | Room | Declined | End:
 def lost() -> SandbayError:
     """The error for a stream that stopped in the middle: what became of the command is unknown."""
     return TransferError("the command's output broke off before its end", code="stream_lost")
+
+
+def _size(rows: int, columns: int) -> dict[str, int]:
+    return {"rows": rows, "columns": columns}
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -1,12 +1,10 @@
-"""What an installation tells of publishes, and its events as they come."""
+"""What an installation tells of publishes."""
 
 import datetime as dt
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from sandbay.sdk.errors import BadAnswerError
 from sandbay.sdk.resources import Reason
 from sandbay.sdk.wire import Resource, each, moment, take
 
@@ -84,29 +82,3 @@ class PublishPlan(Resource):
     def of(cls, data: Any) -> "PublishPlan":
         """From the interface's JSON."""
         return take(cls, data, bases=each(Base.of), shared_layers=each(dict), steps=each(str))
-
-
-class Events:
-    """Server-sent events out of the bytes that they come in."""
-
-    def __init__(self) -> None:
-        """Nothing has come."""
-        self._rest = b""
-        self.last_id = "0"
-
-    def take(self, chunk: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each event that is complete now: its name and its data. Raises `BadAnswerError`."""
-        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
-        for block in blocks:
-            fields = [line.partition(": ") for line in block.decode(errors="replace").split("\n")]
-            found = {name: value for name, colon, value in fields if colon and name}
-            if "event" not in found:
-                continue
-            try:
-                data = json.loads(found.get("data", ""))
-            except ValueError as error:
-                raise BadAnswerError("an event's data is no JSON", code="bad_answer") from error
-            if not isinstance(data, dict):
-                raise BadAnswerError("an event's data is no object", code="bad_answer")
-            yield found["event"], data
-            self.last_id = found.get("id", self.last_id)

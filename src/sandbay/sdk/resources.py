@@ -297,38 +297,6 @@ class Key(Resource):
         return take(cls, data, created_at=moment, revoked_at=moment)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Template(Resource):
-    """A project's reusable preparation of Sessions; its other members are in `raw`."""
-
-    id: str
-    name: str
-    revision: int
-    runtime_image_id: str | None = None
-    image: FrozenImage | None = None
-    refusal: Mapping[str, Any] | None = None
-    warnings: tuple[str, ...] = ()
-    updated_at: str | None = None
-
-    @classmethod
-    def of(cls, data: Any) -> "Template":
-        """From the template's resource."""
-        return take(cls, data, image=FrozenImage.of, warnings=each(str))
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegistrySecret(Resource):
-    """That the installation has credentials for a registry; nothing of them."""
-
-    registry: str
-    updated_at: str | None = None
-
-    @classmethod
-    def of(cls, data: Any) -> "RegistrySecret":
-        """From the secret's resource."""
-        return take(cls, data)
-
-
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """What is at a path of a sandbox: kind is file, directory, symlink or other; size in bytes, mtime in seconds."""

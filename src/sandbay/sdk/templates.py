@@ -14,12 +14,34 @@ import os
 import pathlib
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sandbay.sdk.errors import RequestError
+from sandbay.sdk.resources import FrozenImage
+from sandbay.sdk.wire import Resource, each, take
 
 _MOST = 1000
 _NAMES = ("template.toml", "template.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template(Resource):
+    """A project's reusable preparation of Sessions; its other members are in `raw`."""
+
+    id: str
+    name: str
+    revision: int
+    runtime_image_id: str | None = None
+    image: FrozenImage | None = None
+    refusal: Mapping[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    updated_at: str | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Template":
+        """From the template's resource."""
+        return take(cls, data, image=FrozenImage.of, warnings=each(str))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+from dataclasses import replace
+from signal import Signals
 from typing import Annotated, Literal, Self, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -17,8 +19,9 @@ from pydantic import (
 )
 
 from sandbay.api.wire.base import ARGUMENT_BYTES, ARGUMENTS_BYTES, NO_NUL, Env, In, Out
-from sandbay.domain.command import Command
+from sandbay.domain.command import Command, TerminalSize
 
+SignalName = Literal["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "TERM", "CONT", "STOP", "TSTP"]
 STDIN_BYTES = 16 * 1024 * 1024
 WEEK = 7 * 24 * 3600
 
@@ -101,11 +104,29 @@ class ExecIn(In):
         )
 
 
+class SizeIn(In):
+    """Of a terminal, in characters."""
+
+    rows: Annotated[int, Field(ge=1, le=65_535)] = TerminalSize().rows
+    columns: Annotated[int, Field(ge=1, le=65_535)] = TerminalSize().columns
+
+    def size(self) -> TerminalSize:
+        """As the domain has it."""
+        return TerminalSize(self.rows, self.columns)
+
+
 class StartIn(In):
     """The first message of a WebSocket: the command."""
 
     exec: ExecIn = Field(description="The command, without `stdin`.")
     stdin: bool = Field(default=True, description="Whether stdin will be sent; without it, it is empty.")
+    tty: bool = Field(default=False, description="Whether it gets a terminal; then all output is stdout.")
+    size: SizeIn = Field(default=SizeIn(), description="Of the terminal.")
+
+    def command(self) -> Command:
+        """As the domain has it."""
+        command = self.exec.command()
+        return replace(command, terminal=self.size.size()) if self.tty else command
 
     @field_validator("exec")
     @classmethod
@@ -115,19 +136,12 @@ class StartIn(In):
         return asked
 
 
-class SizeIn(In):
-    """Of a terminal."""
-
-    rows: Annotated[int, Field(ge=1, le=65_535)]
-    columns: Annotated[int, Field(ge=1, le=65_535)]
-
-
 class ControlIn(In):
     """A later text message of a WebSocket: exactly one of these."""
 
     eof: Literal[True] | None = Field(default=None, description="Nothing more comes on stdin.")
     credit: Annotated[int, Field(ge=1, le=2**31)] | None = Field(default=None, description="Bytes of output.")
-    signal: Annotated[str, Field(pattern=r"^[A-Z0-9]{1,16}$")] | None = Field(default=None, description="Its name.")
+    signal: SignalName | None = Field(default=None, description="For every process of the command's tree.")
     resize: SizeIn | None = Field(default=None, description="The terminal's new size.")
 
     @model_validator(mode="after")
@@ -136,9 +150,9 @@ class ControlIn(In):
             raise ValueError("a message has exactly one member: eof, credit, signal or resize")
         return self
 
-    def unsupported(self) -> list[str]:
-        """What no provider can do today."""
-        return [name for name, value in (("signal", self.signal), ("resize", self.resize)) if value is not None]
+    def number(self) -> Signals | None:
+        """The signal's number."""
+        return None if self.signal is None else Signals[f"SIG{self.signal}"]
 
 
 Message = TypeVar("Message", bound=In)

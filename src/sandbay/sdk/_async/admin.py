@@ -1,14 +1,16 @@
 """An installation as its administrators see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from sandbay.sdk import context
 from sandbay.sdk._async.catalog import AsyncImages
+from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
 from sandbay.sdk.transport import segment
 
@@ -117,6 +119,14 @@ class AsyncAdminClient:
                 break
             found.append(entry)
         return found
+
+    def events(self) -> AsyncIterator[Event]:
+        """All that lives: Sessions, nodes and images as they are now, and whenever one is different."""
+        return follow(self.transport, "/core/v1/events")
+
+    def readiness(self) -> AsyncIterator[Event]:
+        """The matrix of nodes and releases, cell by cell, now and whenever one is different."""
+        return follow(self.transport, "/core/v1/sandbox/readiness")
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -1,14 +1,16 @@
 """An installation as one project sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
+from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
+from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
 from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
@@ -28,12 +30,12 @@ class AsyncImages:
         self,
         image: str | None = None,
         *,
-        platform: str | None = None,
         template: str | None = None,
+        platform: str | None = None,
         requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
@@ -63,6 +65,13 @@ class AsyncSessions:
     async def get(self, session: str) -> Session:
         """One Session. Raises `UnknownReferenceError` (not_found)."""
         return Session.of(await self._transport.send(AsyncCall("GET", f"/v1/sessions/{segment(session)}")))
+
+    def events(self, session: str) -> AsyncIterator[Event]:
+        """Its events up to its end: `state`, each state that it came to, and why; `progress` of what it waits for.
+
+        Raises `UnknownReferenceError` (not_found).
+        """
+        return follow(self._transport, f"/v1/sessions/{segment(session)}/events")
 
     async def delete(self, session: str, *, wait: int = 0) -> Session:
         """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""

@@ -44,14 +44,16 @@ class AsyncCommands:
         workdir: str | None = None,
         stdin: bytes | str | AsyncPieces | None = None,
         timeout: float | None = None,
+        terminal: tuple[int, int] | None = None,
     ) -> AsyncCommandStream:
         """As `run`, with the output as it comes. What `run` raises is raised here or by the first chunk.
 
-        An iterable `stdin` is read while the command runs, as far as the command takes it.
+        An iterable `stdin` is read while the command runs, as far as the command takes it. `terminal`: give it one
+        with so many rows and columns; then all output is `stdout`.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         feed = [data] if isinstance(data, bytes) else data
-        return await self.follow(command, Options(env, user, workdir, timeout=timeout), feed)
+        return await self.follow(command, Options(env, user, workdir, timeout=timeout, terminal=terminal), feed)
 
     async def collect(self, command: str | Sequence[str] | None, options: Options) -> Result:
         """`run` with all options; None is the image's own command."""
@@ -66,7 +68,7 @@ class AsyncCommands:
         body = replace(options, stdin=None).body(command)
         socket = await self._transport.websocket(self._path)
         try:
-            await socket.send(frames.start(body, stdin=feed is not None))
+            await socket.send(frames.start(body, stdin=feed is not None, terminal=options.terminal))
             return AsyncCommandStream(socket, feed)
         except BaseException:
             await socket.close()

@@ -11,8 +11,9 @@ from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.client import said
 from sandbay.sdk.errors import of_reason
+from sandbay.sdk.events import Reader
 from sandbay.sdk.folder import FolderTar, commit_of
-from sandbay.sdk.publishes import Events, LogCallback, Publish, Publishing, PublishPlan
+from sandbay.sdk.publishes import LogCallback, Publish, Publishing, PublishPlan
 from sandbay.sdk.resources import ProgressCallback
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
@@ -82,34 +83,36 @@ class AsyncPublishes:
 
         Raises why it failed: `RequestError` (build_failed), `StateError` (cancelled), the fault of its release, ….
         """
-        events = Events()
+        last = "0"
         while True:
-            await self._listen(publish, events, log)
+            last = await self._listen(publish, last, log)
             now = await self.get(publish)
             if now.phase == "done":
                 return now
             if now.ended:
                 raise of_reason(now.raw.get("fault"))
 
-    async def _listen(self, publish: str, events: Events, log: LogCallback | None) -> None:
-        """Until the stream ends, or breaks off: whoever asks again goes on from there."""
+    async def _listen(self, publish: str, last: str, log: LogCallback | None) -> str:
+        """Until the stream ends, or breaks off: whoever asks again goes on from the id that this returns."""
+        reader = Reader(last)
         call = AsyncCall(
             "GET",
             f"{_PUBLISHES}/{segment(publish)}/log",
-            headers={"Last-Event-ID": events.last_id},
+            headers={"Last-Event-ID": last},
             read_timeout=_SILENCE,
             patience=_PATIENCE,
         )
         response = await self._transport.open(call)
         try:
             async for chunk in response.aiter_bytes():
-                for name, data in events.take(chunk):
-                    if name == "log" and log is not None:
-                        log(str(data["text"]))
+                for event in reader.feed(chunk):
+                    if event.kind == "log" and log is not None:
+                        log(str(event.data["text"]))
         except (httpx.TransportError, httpx.StreamError):
-            return
+            pass
         finally:
             await response.aclose()
+        return reader.last_id or last
 
     async def _sent(self, folder: str | os.PathLike[str], progress: ProgressCallback | None) -> str:
         return await async_upload(self._transport, await async_work(FolderTar, folder), progress)

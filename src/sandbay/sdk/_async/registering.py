@@ -9,12 +9,10 @@ import httpx
 
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.errors import BadAnswerError, of_reason
-from sandbay.sdk.publishes import Events
+from sandbay.sdk.events import MEDIA_TYPE, Reader
 from sandbay.sdk.releases import Release
 from sandbay.sdk.resources import Progress, ProgressCallback
 from sandbay.sdk.transport import gone
-
-_MEDIA_TYPE = "text/event-stream"
 
 
 async def async_registered(
@@ -24,19 +22,19 @@ async def async_registered(
     if progress is None:
         return Release.of(await transport.send(call))
     progress(Progress(phase))
-    response = await transport.open(replace(call, headers={**call.headers, "Accept": _MEDIA_TYPE}))
+    response = await transport.open(replace(call, headers={**call.headers, "Accept": MEDIA_TYPE}))
     try:
-        if not response.headers.get("content-type", "").startswith(_MEDIA_TYPE):
+        if not response.headers.get("content-type", "").startswith(MEDIA_TYPE):
             return Release.of(_read(await response.aread()))
-        events = Events()
+        reader = Reader()
         async for chunk in response.aiter_bytes():
-            for name, data in events.take(chunk):
-                if name == "progress":
-                    progress(_progress(phase, data))
-                elif name == "release":
-                    return Release.of(data)
-                elif name == "refused":
-                    raise of_reason(data.get("error"))
+            for event in reader.feed(chunk):
+                if event.kind == "progress":
+                    progress(_progress(phase, event.data))
+                elif event.kind == "release":
+                    return Release.of(event.data)
+                elif event.kind == "refused":
+                    raise of_reason(event.data.get("error"))
     except httpx.TransportError as error:
         raise gone(transport.url, error, sent=True) from error
     finally:

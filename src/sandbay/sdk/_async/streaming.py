@@ -33,6 +33,20 @@ class AsyncCommandStream:
     def __aiter__(self) -> AsyncIterator[frames.Chunk]:
         return self._pieces
 
+    async def resize(self, rows: int, columns: int) -> None:
+        """Its terminal has this size now. Without a terminal it does nothing, as after its end."""
+        await self._tell(frames.resizing(rows, columns))
+
+    async def signal(self, name: str) -> None:
+        """Send a signal, as `TERM`, to all that the command started. After its end it does nothing."""
+        await self._tell(frames.signalling(name))
+
+    async def _tell(self, message: str) -> None:
+        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415
+
+        with contextlib.suppress(ConnectionClosed):
+            await self._socket.send(message)
+
     async def aclose(self) -> None:
         """End the stream; kills the command if it still runs."""
         await self._hang_up()
@@ -72,7 +86,7 @@ class AsyncCommandStream:
         finally:
             await self._hang_up()
 
-    def _take(self, said: frames.Chunk | frames.Room | frames.Declined | frames.End) -> bool:
+    def _take(self, said: frames.Chunk | frames.Room | frames.End) -> bool:
         """Whether it was the end."""
         if isinstance(said, frames.Room):
             self._quota.add(said.size)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
-from sandbay.sdk.resources import Template
+from sandbay.sdk.templates import Template
 from sandbay.sdk.transport import segment
 
 _TEMPLATES = "/v1/environments/templates"

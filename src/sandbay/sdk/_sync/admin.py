@@ -1,15 +1,17 @@
 # Made by `./dev sdk` from _async/admin.py, which is the one to edit.
 """An installation as its administrators see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from sandbay.sdk import context
 from sandbay.sdk._sync.catalog import Images
+from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
 from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
 from sandbay.sdk.transport import segment
 
@@ -118,6 +120,14 @@ class AdminClient:
                 break
             found.append(entry)
         return found
+
+    def events(self) -> Iterator[Event]:
+        """All that lives: Sessions, nodes and images as they are now, and whenever one is different."""
+        return follow(self.transport, "/core/v1/events")
+
+    def readiness(self) -> Iterator[Event]:
+        """The matrix of nodes and releases, cell by cell, now and whenever one is different."""
+        return follow(self.transport, "/core/v1/sandbox/readiness")
 
     def close(self) -> None:
         """Close all connections."""

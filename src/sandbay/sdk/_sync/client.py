@@ -1,15 +1,17 @@
 # Made by `./dev sdk` from _async/client.py, which is the one to edit.
 """An installation as one project sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
+from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
+from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
 from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
@@ -29,12 +31,12 @@ class Images:
         self,
         image: str | None = None,
         *,
-        platform: str | None = None,
         template: str | None = None,
+        platform: str | None = None,
         requires: Sequence[str] | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "platform": platform, "template": template, "requires": requires}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
@@ -64,6 +66,13 @@ class Sessions:
     def get(self, session: str) -> Session:
         """One Session. Raises `UnknownReferenceError` (not_found)."""
         return Session.of(self._transport.send(Call("GET", f"/v1/sessions/{segment(session)}")))
+
+    def events(self, session: str) -> Iterator[Event]:
+        """Its events up to its end: `state`, each state that it came to, and why; `progress` of what it waits for.
+
+        Raises `UnknownReferenceError` (not_found).
+        """
+        return follow(self._transport, f"/v1/sessions/{segment(session)}/events")
 
     def delete(self, session: str, *, wait: int = 0) -> Session:
         """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""

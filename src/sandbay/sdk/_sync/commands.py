@@ -45,14 +45,16 @@ class Commands:
         workdir: str | None = None,
         stdin: bytes | str | Pieces | None = None,
         timeout: float | None = None,
+        terminal: tuple[int, int] | None = None,
     ) -> CommandStream:
         """As `run`, with the output as it comes. What `run` raises is raised here or by the first chunk.
 
-        An iterable `stdin` is read while the command runs, as far as the command takes it.
+        An iterable `stdin` is read while the command runs, as far as the command takes it. `terminal`: give it one
+        with so many rows and columns; then all output is `stdout`.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         feed = [data] if isinstance(data, bytes) else data
-        return self.follow(command, Options(env, user, workdir, timeout=timeout), feed)
+        return self.follow(command, Options(env, user, workdir, timeout=timeout, terminal=terminal), feed)
 
     def collect(self, command: str | Sequence[str] | None, options: Options) -> Result:
         """`run` with all options; None is the image's own command."""
@@ -67,7 +69,7 @@ class Commands:
         body = replace(options, stdin=None).body(command)
         socket = self._transport.websocket(self._path)
         try:
-            socket.send(frames.start(body, stdin=feed is not None))
+            socket.send(frames.start(body, stdin=feed is not None, terminal=options.terminal))
             return CommandStream(socket, feed)
         except BaseException:
             socket.close()

@@ -12,8 +12,9 @@ from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.client import said
 from sandbay.sdk.errors import of_reason
+from sandbay.sdk.events import Reader
 from sandbay.sdk.folder import FolderTar, commit_of
-from sandbay.sdk.publishes import Events, LogCallback, Publish, Publishing, PublishPlan
+from sandbay.sdk.publishes import LogCallback, Publish, Publishing, PublishPlan
 from sandbay.sdk.resources import ProgressCallback
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import work
@@ -83,34 +84,36 @@ class Publishes:
 
         Raises why it failed: `RequestError` (build_failed), `StateError` (cancelled), the fault of its release, ….
         """
-        events = Events()
+        last = "0"
         while True:
-            self._listen(publish, events, log)
+            last = self._listen(publish, last, log)
             now = self.get(publish)
             if now.phase == "done":
                 return now
             if now.ended:
                 raise of_reason(now.raw.get("fault"))
 
-    def _listen(self, publish: str, events: Events, log: LogCallback | None) -> None:
-        """Until the stream ends, or breaks off: whoever asks again goes on from there."""
+    def _listen(self, publish: str, last: str, log: LogCallback | None) -> str:
+        """Until the stream ends, or breaks off: whoever asks again goes on from the id that this returns."""
+        reader = Reader(last)
         call = Call(
             "GET",
             f"{_PUBLISHES}/{segment(publish)}/log",
-            headers={"Last-Event-ID": events.last_id},
+            headers={"Last-Event-ID": last},
             read_timeout=_SILENCE,
             patience=_PATIENCE,
         )
         response = self._transport.open(call)
         try:
             for chunk in response.iter_bytes():
-                for name, data in events.take(chunk):
-                    if name == "log" and log is not None:
-                        log(str(data["text"]))
+                for event in reader.feed(chunk):
+                    if event.kind == "log" and log is not None:
+                        log(str(event.data["text"]))
         except (httpx.TransportError, httpx.StreamError):
-            return
+            pass
         finally:
             response.close()
+        return reader.last_id or last
 
     def _sent(self, folder: str | os.PathLike[str], progress: ProgressCallback | None) -> str:
         return upload(self._transport, work(FolderTar, folder), progress)

@@ -10,12 +10,10 @@ import httpx
 
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.errors import BadAnswerError, of_reason
-from sandbay.sdk.publishes import Events
+from sandbay.sdk.events import MEDIA_TYPE, Reader
 from sandbay.sdk.releases import Release
 from sandbay.sdk.resources import Progress, ProgressCallback
 from sandbay.sdk.transport import gone
-
-_MEDIA_TYPE = "text/event-stream"
 
 
 def registered(transport: Transport, call: Call, phase: str, progress: ProgressCallback | None) -> Release:
@@ -23,19 +21,19 @@ def registered(transport: Transport, call: Call, phase: str, progress: ProgressC
     if progress is None:
         return Release.of(transport.send(call))
     progress(Progress(phase))
-    response = transport.open(replace(call, headers={**call.headers, "Accept": _MEDIA_TYPE}))
+    response = transport.open(replace(call, headers={**call.headers, "Accept": MEDIA_TYPE}))
     try:
-        if not response.headers.get("content-type", "").startswith(_MEDIA_TYPE):
+        if not response.headers.get("content-type", "").startswith(MEDIA_TYPE):
             return Release.of(_read(response.read()))
-        events = Events()
+        reader = Reader()
         for chunk in response.iter_bytes():
-            for name, data in events.take(chunk):
-                if name == "progress":
-                    progress(_progress(phase, data))
-                elif name == "release":
-                    return Release.of(data)
-                elif name == "refused":
-                    raise of_reason(data.get("error"))
+            for event in reader.feed(chunk):
+                if event.kind == "progress":
+                    progress(_progress(phase, event.data))
+                elif event.kind == "release":
+                    return Release.of(event.data)
+                elif event.kind == "refused":
+                    raise of_reason(event.data.get("error"))
     except httpx.TransportError as error:
         raise gone(transport.url, error, sent=True) from error
     finally:

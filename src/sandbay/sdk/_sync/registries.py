@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from sandbay.sdk._sync.transport import Call, Transport
-from sandbay.sdk.resources import RegistrySecret
+from sandbay.sdk.registries import RegistrySecret
 from sandbay.sdk.transport import segment
 
 _SECRETS = "/core/v1/sandbox/registry-secrets"

@@ -34,6 +34,20 @@ class CommandStream:
     def __iter__(self) -> Iterator[frames.Chunk]:
         return self._pieces
 
+    def resize(self, rows: int, columns: int) -> None:
+        """Its terminal has this size now. Without a terminal it does nothing, as after its end."""
+        self._tell(frames.resizing(rows, columns))
+
+    def signal(self, name: str) -> None:
+        """Send a signal, as `TERM`, to all that the command started. After its end it does nothing."""
+        self._tell(frames.signalling(name))
+
+    def _tell(self, message: str) -> None:
+        from websockets.exceptions import ConnectionClosed  # noqa: PLC0415
+
+        with contextlib.suppress(ConnectionClosed):
+            self._socket.send(message)
+
     def close(self) -> None:
         """End the stream; kills the command if it still runs."""
         self._hang_up()
@@ -73,7 +87,7 @@ class CommandStream:
         finally:
             self._hang_up()
 
-    def _take(self, said: frames.Chunk | frames.Room | frames.Declined | frames.End) -> bool:
+    def _take(self, said: frames.Chunk | frames.Room | frames.End) -> bool:
         """Whether it was the end."""
         if isinstance(said, frames.Room):
             self._quota.add(said.size)

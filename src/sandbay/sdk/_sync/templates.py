@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandbay.sdk._sync.transport import Call, Transport
-from sandbay.sdk.resources import Template
+from sandbay.sdk.templates import Template
 from sandbay.sdk.transport import segment
 
 _TEMPLATES = "/v1/environments/templates"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.ranges import RANGE
-from sandbay.domain.command import WORKSPACE, User
+from sandbay.domain.command import WORKSPACE, TerminalSize, User
 
 _DEV = "/dev"
 INIT = f"{_DEV}/.sandbay-init"
@@ -102,12 +102,20 @@ def spec(parts: Parts) -> dict[str, object]:
 
 
 def program(
-    argv: Sequence[str], env: Mapping[str, str], user: User, workdir: str, *, open_files: int
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    user: User,
+    workdir: str,
+    *,
+    open_files: int,
+    terminal: TerminalSize | None = None,
 ) -> dict[str, object]:
     """The process document of one exec. Only root keeps capabilities; others could only be handed them by a file."""
     held = list(CAPABILITIES) if user.uid == 0 else []
+    size = {} if terminal is None else {"consoleSize": {"height": terminal.rows, "width": terminal.columns}}
     return {
-        "terminal": False,
+        "terminal": terminal is not None,
+        **size,
         "user": {"uid": user.uid, "gid": user.gid, "additionalGids": list(user.groups)},
         "args": list(argv),
         "env": [f"{name}={value}" for name, value in env.items()],

@@ -47,7 +47,7 @@ def run(inside: Inside, command: Command, call: Call) -> Exit:
         raise RefusedError.of(argv)
     inside.root.refuse_endless(*USER_FILES)
     user = image_user(inside.root, inside.config, command.user)
-    env = environment(inside.config, user, inside.env, command.env)
+    env = environment(inside.config, user, inside.env, command.env, terminal=command.terminal is not None)
     _refuse_unwritable(argv, env)
     workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(inside.config, command)))
     ensure_workdir(inside.root, workdir)
@@ -56,7 +56,8 @@ def run(inside: Inside, command: Command, call: Call) -> Exit:
         raise RefusedError(Reason.NO_SHELL, "a shell line was asked for and the image has no /bin/sh", param="shell")
     if verdict is not None:
         return Exit(verdict)
-    done = inside.execs.run(inside.sandbox, program(argv, env, user, workdir, open_files=open_files()), call)
+    document = program(argv, env, user, workdir, open_files=open_files(), terminal=command.terminal)
+    done = inside.execs.run(inside.sandbox, document, call)
     return _judge(done, workdir) if isinstance(done, NotStarted) else done
 
 

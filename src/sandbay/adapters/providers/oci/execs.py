@@ -10,17 +10,20 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from signal import Signals
 from typing import Self
 
 from sandbay.adapters.providers.oci.cgroups import Cgroups, exec_command
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.runtime import Runtime, complaint
-from sandbay.adapters.providers.oci.streams import Ended, Feeder, Guard, pump
-from sandbay.ports.provider import Emit, Exit
+from sandbay.adapters.providers.oci.streams import Ended, Feeder, Guard, Pipe, Source, pump
+from sandbay.adapters.providers.oci.terminal import Terminal
+from sandbay.domain.command import TerminalSize
+from sandbay.ports.provider import Emit, Exit, OnStart, Stream
 
 KILLED = 137
 
@@ -43,12 +46,30 @@ class NotStarted:
 
 @dataclass(frozen=True)
 class Call:
-    """One exec's input and output. Its default standard input is empty."""
+    """One exec's input and output. Its default standard input is empty; `on_start` is told how to steer it."""
 
     emit: Emit
     stdin: Iterable[bytes] = ()
     timeout: float | None = None
     cancel: threading.Event | None = None
+    terminal: TerminalSize | None = None
+    on_start: OnStart | None = None
+
+
+class Steer:
+    """The port's `Steering` of one exec."""
+
+    def __init__(self, groups: Groups, name: str, streams: "Pipes | Terminal") -> None:
+        """`name` is the exec's group."""
+        self._groups, self._name, self._streams = groups, name, streams
+
+    def resize(self, size: TerminalSize) -> None:
+        """Its terminal has this size now."""
+        self._streams.resize(size)
+
+    def signal(self, number: Signals) -> None:
+        """Send it to the whole tree."""
+        self._groups.send(number, self._name)
 
 
 class Execs:
@@ -88,22 +109,25 @@ class Execs:
         groups = Groups(self._cgroups, sandbox.group)
         folder = sandbox.execs / name
         (folder / "process.json").write_text(json.dumps(document))
-        argv = self._argv(sandbox, folder, name)
         with (
-            _Pipes(call.stdin) as pipes,
+            _streams(folder, call) as streams,
             Guard(lambda: groups.strike(name), call.timeout, call.cancel) as guard,
-            self._reaping.start(argv, folder / "pid", pipes.give()) as answers,
+            self._reaping.start(self._argv(sandbox, folder, streams), folder / "pid", streams.give()) as answers,
         ):
-            pipes.given()
+            streams.given()
 
-            def on_start() -> None:
+            def begin() -> Sequence[Source]:
                 # The document holds the environment, and has served.
                 (folder / "process.json").unlink()
                 # A kill that came before the program was in its group has missed it.
                 if guard.fired:
                     groups.strike(name)
+                sources = streams.begin()
+                if call.on_start is not None:
+                    call.on_start(Steer(groups, name, streams))
+                return sources
 
-            ended = pump(answers, pipes.stdout, pipes.stderr, call.emit, on_start)
+            ended = pump(answers, call.emit, begin)
         return self._outcome(ended, guard, groups, folder)
 
     @staticmethod
@@ -115,10 +139,10 @@ class Execs:
             return NotStarted(complaint(folder / "log"))
         return Exit(ended.code)
 
-    def _argv(self, sandbox: Sandbox, folder: Path, name: str) -> list[str]:
+    def _argv(self, sandbox: Sandbox, folder: Path, streams: "Pipes | Terminal") -> list[str]:
         files = ["--pid-file", str(folder / "pid"), "--process", str(folder / "process.json")]
-        arguments = ["--detach", *files, sandbox.name]
-        return exec_command(self._cgroups, sandbox.group, name, self._runtime.prefix(folder / "log"), arguments)
+        arguments = ["--detach", *files, *streams.arguments, sandbox.name]
+        return exec_command(self._cgroups, sandbox.group, folder.name, self._runtime.prefix(folder / "log"), arguments)
 
     def _sweep(self, sandbox: Sandbox, groups: Groups) -> None:
         """Drop groups of finished execs that are empty by now."""
@@ -128,10 +152,18 @@ class Execs:
                     groups.drop_exec(group.name)
 
 
-class _Pipes:
+def _streams(folder: Path, call: Call) -> "Pipes | Terminal":
+    return Pipes(call.stdin) if call.terminal is None else Terminal(folder, call.stdin, call.terminal)
+
+
+class Pipes:
     """Standard streams of one program: its ends to give away, ours to keep until the block is left."""
 
+    arguments: Sequence[str] = ()
+    """For the runtime's exec."""
+
     def __init__(self, stdin: Iterable[bytes]) -> None:
+        """Nothing is opened yet."""
         self._stdin = stdin
         self._feeder: Feeder | None = None
 
@@ -157,6 +189,13 @@ class _Pipes:
         if self._feed >= 0:
             self._feeder = Feeder(self._stdin, self._feed)
             self._feed = -1
+
+    def begin(self) -> Sequence[Source]:
+        """The program runs: what to read."""
+        return [Pipe(self.stdout, Stream.STDOUT), Pipe(self.stderr, Stream.STDERR)]
+
+    def resize(self, size: TerminalSize) -> None:
+        """There is no terminal."""
 
     def __exit__(self, *_: object) -> None:
         self._close_given()

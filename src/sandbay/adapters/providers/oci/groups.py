@@ -42,11 +42,15 @@ class Groups:
     def stop(self, number: signal.Signals, grace: float) -> None:
         """Signal everything but the first process, and wait up to `grace` seconds for it to go."""
         first = self.init_pid()
-        others = self._send(number, first)
+        others = self._send(self.members, number, first)
         deadline = time.monotonic() + grace
         while others and time.monotonic() < deadline:
             time.sleep(_STEP_SECONDS)
             others = any(pid != first for folder in _tree(self.members) for pid in _pids(folder))
+
+    def send(self, number: signal.Signals, name: str) -> None:
+        """Send it to every process of exec `name`; harmless when there is none."""
+        self._send(self.members / name, number)
 
     def kill(self, name: str = "") -> None:
         """End every process of the sandbox, or of its exec `name`; returns when they are gone."""
@@ -82,9 +86,10 @@ class Groups:
             for inner in _tree(below(root, self._group)):
                 _rmdir_patiently(inner)
 
-    def _send(self, number: signal.Signals, spare: int | None) -> bool:
+    @staticmethod
+    def _send(root: Path, number: signal.Signals, spare: int | None = None) -> bool:
         sent = False
-        for folder in _tree(self.members):
+        for folder in _tree(root):
             for pid in _pids(folder):
                 if pid == spare:
                     continue

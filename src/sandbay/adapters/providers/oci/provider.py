@@ -37,7 +37,7 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, Progress, Reach
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, Reach
 
 INIT = Path("/usr/bin/catatonit")
 """Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
@@ -83,8 +83,7 @@ class OciProvider:
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
         self._execs = Execs(state, self._cgroups, self._reaping)
-        swap_file = groups_of_host.swap_file(self._cgroups)
-        swap = swap_file is None or swap_file.exists()
+        swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
@@ -225,13 +224,13 @@ class OciProvider:
         stdin: Iterable[bytes] = (),
         emit: Emit,
         cancel: threading.Event | None = None,
+        on_start: OnStart | None = None,
     ) -> Exit:
         """Run a command to its end, in the calling thread."""
         record = self._record(allocation)
-        config = self._image(record).config
-        call = Call(emit, stdin, command.timeout, cancel)
+        call = Call(emit, stdin, command.timeout, cancel, command.terminal, on_start)
         with self._root(allocation) as root:
-            inside = Inside(self._execs, self._places(allocation).sandbox, root, config, record.env)
+            inside = Inside(self._execs, self._places(allocation).sandbox, root, self._image(record).config, record.env)
             try:
                 return run(inside, command, call)
             except FileNotFoundError as error:

@@ -5,6 +5,7 @@ read; nobody waits for an end of file, which a background child could hold back 
 """
 
 import fcntl
+import itertools
 import json
 import os
 import selectors
@@ -13,16 +14,18 @@ import struct
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.ports.provider import Emit, Stream
 
-_CHUNK = 65_536
+CHUNK = 65_536
+"""Bytes that are read at once."""
+
 _LOOK_SECONDS = 0.05
 _START_SECONDS = 60.0
 
@@ -75,9 +78,9 @@ class Guard:
 class Feeder:
     """Writes stdin from a thread of its own: the next chunk may be long in coming, and the pipe may be full."""
 
-    def __init__(self, chunks: Iterable[bytes], fd: int) -> None:
-        """Takes over `fd`, a pipe's writing end."""
-        self._chunks = chunks
+    def __init__(self, chunks: Iterable[bytes], fd: int, end: bytes = b"") -> None:
+        """Takes over `fd`, a pipe's writing end or a terminal; `end` is written after the last chunk."""
+        self._chunks = itertools.chain(chunks, [end])
         self._fd = fd
         self._finished = threading.Event()
         threading.Thread(target=self._feed, name="exec-stdin", daemon=True).start()
@@ -98,24 +101,56 @@ class Feeder:
                             view = view[self._write(view) :]
                     if self._finished.is_set():
                         return
-        except BrokenPipeError:
-            return
+        except OSError:
+            return  # nobody reads it any more
         finally:
             os.close(self._fd)
 
     def _write(self, view: memoryview) -> int:
         try:
-            return os.write(self._fd, view[:_CHUNK])
+            return os.write(self._fd, view[:CHUNK])
         except BlockingIOError:
             return 0
 
 
-def pump(answers: socket.socket, stdout: int, stderr: int, emit: Emit, on_start: Callable[[], None]) -> Ended:
+class Source(Protocol):
+    """One stream of output."""
+
+    fd: int
+    stream: Stream
+
+    def read(self) -> bytes | None:
+        """The next bytes when there is something to read; empty at the end, None when there are none yet."""
+
+    def rest(self) -> Iterator[bytes]:
+        """What was written before the program's end, and not more."""
+
+
+class Pipe:
+    """A pipe's reading end."""
+
+    def __init__(self, fd: int, stream: Stream) -> None:
+        """The caller closes it."""
+        self.fd, self.stream = fd, stream
+
+    def read(self) -> bytes | None:
+        """The next bytes, empty at the end."""
+        return os.read(self.fd, CHUNK)
+
+    def rest(self) -> Iterator[bytes]:
+        """What is in the pipe now."""
+        left: int = struct.unpack("i", fcntl.ioctl(self.fd, termios.FIONREAD, b"\0\0\0\0"))[0]
+        while left > 0 and (data := os.read(self.fd, min(left, CHUNK))):
+            left -= len(data)
+            yield data
+
+
+def pump(answers: socket.socket, emit: Emit, begin: Callable[[], Sequence[Source]]) -> Ended:
     """Pass output on until the program has ended. Raises what `emit` raises.
 
-    Output is read only once the program runs: before that, the runtime's own complaints would be in it.
-    Refuses with `start_failed` when the runtime takes too long, and with `internal` when the reaper dies, since then
-    nobody knows how the program ends.
+    Output is read only once the program runs, from what `begin` then tells: before that, the runtime's own complaints
+    would be in it. Refuses with `start_failed` when the runtime takes too long, and with `internal` when the reaper
+    dies, since then nobody knows how the program ends.
     """
     answers.settimeout(_START_SECONDS)
     try:
@@ -124,8 +159,7 @@ def pump(answers: socket.socket, stdout: int, stderr: int, emit: Emit, on_start:
         raise RefusedError(Reason.START_FAILED, "the runtime took too long to start the program") from None
     if "failed" in message:
         return Ended(None)
-    on_start()
-    sources = {stdout: Stream.STDOUT, stderr: Stream.STDERR}
+    sources = {source.fd: source for source in begin()}
     with selectors.DefaultSelector() as selector:
         selector.register(answers, selectors.EVENT_READ)
         for fd in sources:
@@ -133,10 +167,11 @@ def pump(answers: socket.socket, stdout: int, stderr: int, emit: Emit, on_start:
         while True:
             for key, _ in selector.select():
                 if key.fileobj is answers:
-                    for fd, stream in sources.items():
-                        _drain(fd, stream, emit)
+                    for source in sources.values():
+                        for data in source.rest():
+                            emit(source.stream, data)
                     return Ended(_answer(answers)["ended"])
-                if not _pass(key.fd, sources[key.fd], emit):
+                if not _pass(sources[key.fd], emit):
                     selector.unregister(key.fd)
 
 
@@ -148,18 +183,9 @@ def _answer(answers: socket.socket) -> dict[str, int]:
     return message
 
 
-def _pass(fd: int, stream: Stream, emit: Emit) -> bool:
-    data = os.read(fd, _CHUNK)
+def _pass(source: Source, emit: Emit) -> bool:
+    """Whether there may be more."""
+    data = source.read()
     if data:
-        emit(stream, data)
-    return bool(data)
-
-
-def _drain(fd: int, stream: Stream, emit: Emit) -> None:
-    left: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0]
-    while left > 0:
-        data = os.read(fd, min(left, _CHUNK))
-        if not data:
-            return
-        left -= len(data)
-        emit(stream, data)
+        emit(source.stream, data)
+    return data != b""
