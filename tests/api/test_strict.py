@@ -216,7 +216,7 @@ def test_a_body_says_that_it_is_json(shared: Served, kind: str | None) -> None:
 
 def test_a_body_that_is_too_large_is_told_the_limit(shared: Served) -> None:
     body = b'{"platform": "' + b"x" * BODY_BYTES + b'"}'
-    error = refused(_send(shared, "POST", SESSIONS, body), 400, "invalid_body", "body")
+    error = refused(_send(shared, "POST", f"{V1}/explain", body), 400, "invalid_body", "body")
     assert error["details"] == {"limit_bytes": BODY_BYTES}
 
 
@@ -259,6 +259,8 @@ STRANGE = {
     "channel": "stable",
     "project": "p",
     "session": "ses_00000000000000000000",
+    "template": "none",
+    "publish": "pub_00000000000000000000",
 }
 
 
