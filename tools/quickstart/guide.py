@@ -58,10 +58,6 @@ class Guide:
     def ask(self, *arguments: str) -> Any:
         """Show the command, run it with `--json`, and return the document."""
         self.say(f"$ sandbay {shlex.join(arguments)}")
-        return self.ask_quietly(*arguments)
-
-    def ask_quietly(self, *arguments: str) -> Any:
-        """The same, not shown."""
         done = self._sandbay((*arguments, "--json"))
         if done.returncode != 0:
             raise TourError(f"`sandbay {shlex.join(arguments)}` ended with {done.returncode}:\n{done.stderr.rstrip()}")

@@ -15,7 +15,7 @@ from tools.quickstart.work import COMMERCIAL, REVIEW, SECOND_REVIEW, WORKS, Work
 
 PICTURES = ROOT / "build" / "quickstart"
 PROJECT = "acme"
-SETTING = "git config --system init.defaultBranch || echo 'no default branch is set'"
+SETTING = "git config --system init.defaultBranch || echo none"
 
 
 def start(guide: Guide) -> None:
@@ -47,7 +47,9 @@ def project(guide: Guide) -> None:
         "A Template prepares sandboxes for one kind of work: files, environment, setup commands, and the tools that "
         "an image must have for it. It may name an image; the project may prefer one for those that do not.",
     )
-    if PROJECT not in {known["name"] for known in guide.ask_quietly("projects", "ls")["items"]}:
+    with guide.administrator() as admin:
+        known = {project.name for project in admin.projects.list()}
+    if PROJECT not in known:
         guide.run("projects", "create", PROJECT)
     guide.project_key = guide.ask("keys", "create", "tour", "--project", PROJECT)["secret"]
     guide.run("projects", "set", "--image", COMMERCIAL.image)
@@ -114,13 +116,13 @@ def moved_channel(guide: Guide) -> None:
     publish(guide, [SECOND_REVIEW])
     old = guide.sessions[REVIEW.image]
     new = guide.ask("sessions", "create", "--template", REVIEW.image)["id"]
-    found = {}
-    for age, session in (("created before", old), ("created after", new)):
-        image = guide.ask_quietly("sessions", "get", session)["image"]
-        setting = guide.ask_quietly("sessions", "exec", session, "--shell", SETTING)["stdout"].strip()
-        guide.say(f"  {age:<16}{image['name']}:{image['release']}  {image['digest']}  default branch: {setting}")
-        found[age] = image["digest"]
-    insist(found["created before"] != found["created after"], "both Sessions run the same release")
+    with guide.project() as client:
+        before, after = (Sandbox.connect(session, client=client) for session in (old, new))
+        for age, box in (("before", before), ("after", after)):
+            setting = box.commands.run(SETTING).stdout.strip()
+            name = f"{box.image.name}:{box.image.release}"
+            guide.say(f"  created {age:<8}{name}  {box.image.digest}  default branch: {setting}")
+    insist(before.image.digest != after.image.digest, "both Sessions run the same release")
     guide.run("sessions", "rm", new)
 
 
