@@ -259,7 +259,9 @@ def test_watching_shows_what_changes(
 def test_watching_ends_when_it_is_told_to(tmp_path: pathlib.Path) -> None:
     with scripted(lambda asked: page(READINESS)) as server:
         env = {**os.environ, "SANDBAY_URL": server.url, "SANDBAY_ADMIN_KEY": "k", "HOME": str(tmp_path)}
-        command = [sys.executable, "-c", MAIN, "images", "readiness", "web", "--watch", "-q"]
+        # Whoever runs the tests in the background has them ignore the signal, and what they start.
+        main = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {MAIN}"
+        command = [sys.executable, "-c", main, "images", "readiness", "web", "--watch", "-q"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True) as watch:
             assert watch.stdout is not None
             assert watch.stdout.readline() == "web  n1  ready\n"
