@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -78,6 +78,7 @@ def interface() -> FastAPI:
     )
     for router in _ROUTERS:
         app.include_router(router)
+    list(iter_route_contexts(app.routes))  # built now: else the first request pays for it
     return app
 
 

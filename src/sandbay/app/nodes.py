@@ -84,7 +84,8 @@ class NodeReports:
         stored = row.readiness if row else Readiness()
         if not may_follow(stored, readiness):
             return False
-        core.progress[node, key] = readiness
+        if readiness.state in _STATES_OF_BYTES:
+            core.progress[node, key] = readiness
         core.metrics.moved(node, key, stored, readiness, core.clock.now())
         if _same(stored, readiness):
             core.changed.set()

@@ -145,13 +145,14 @@ class Images:
         """
         waited = 0.0
         while True:
+            # The nodes first: what they failed by is then already in the release's state.
+            held = [line for line in self.readiness(name) if line.release == number]
             call = Call("GET", f"{_IMAGES}/{segment(name)}/releases/{number}", patience=_PATIENCE)
             release = Release.of(self._transport.send(call))
             if release.state == "rejected":
                 raise of_reason(release.raw.get("fault"))
             if release.state != "pending":
                 return release
-            held = [line for line in self.readiness(name) if line.release == number]
             if held and all(line.state == "failed" and line.retry_at is None for line in held):
                 raise of_reason(prepare_failed(f"{name}:{number}", held))
             if waited >= timeout:
