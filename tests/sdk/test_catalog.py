@@ -1,10 +1,11 @@
 """The catalog's calls, and the upload of a layout byte for byte."""
 
 import io
+import itertools
 import os
 import pathlib
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -231,9 +232,19 @@ def test_only_nodes_that_gave_up_end_the_wait(sdk: Any, connect: Connect, retry_
 
 
 def test_a_rejected_release_raises_its_fault(sdk: Any, connect: Connect) -> None:
+    """Whenever it is rejected: a node's failure and the release's come in one change, between any two requests."""
     fault = {"code": "digest_mismatch", "message": "blob", "details": {"digest": DIGEST}}
-    with scripted(lambda asked: Answer(body=release(state="rejected", fault=fault))) as server:
-        with pytest.raises(ContentError) as caught:
+    failed = {"node": "n1", "state": "failed", "bytes_done": 0, "bytes_total": 0, "release": 3, "fault": fault}
+    for rejected_after in range(3):
+        asked_so_far = itertools.count()
+
+        def script(asked: Asked, after: int = rejected_after, count: Iterator[int] = asked_so_far) -> Answer:
+            rejected = next(count) >= after
+            if asked.path.endswith("/readiness"):
+                return page(failed) if rejected else page()
+            return Answer(body=release(state="rejected", fault=fault) if rejected else release())
+
+        with scripted(script) as server, pytest.raises(ContentError) as caught:
             sdk.AdminClient(transport=connect(server.url)).images.wait_active("web", 3)
         assert caught.value.details == {"digest": DIGEST}
 
