@@ -18,7 +18,7 @@ import posixpath
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from signal import Signals
 from typing import TypeVar
@@ -130,6 +130,7 @@ class World:
 
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
+    rotten: set[ContentKey] = field(default_factory=set)
     lacks: frozenset[Network] = frozenset()
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
@@ -204,6 +205,16 @@ class MemoryProvider:
             with self._lock:
                 self.world.held[key] = variant
             knobs.step("prepare:committed")
+
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        key = variant.content_key
+        if key not in self.world.held:
+            raise _absent(key)
+        read(variant.size)
+        if key in self.world.rotten:
+            self.world.rotten.discard(key)
+            del self.world.held[key]
+            raise RefusedError(Reason.CONTENT_LOST, "a byte has changed")
 
     def probe(self, variant: Variant) -> None:
         if variant.content_key not in self.world.held:

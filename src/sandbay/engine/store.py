@@ -5,7 +5,7 @@ one small file. `verified` proves again what that file says: documents by their 
 them, every tree in its place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,12 @@ from sandbay.engine.digest import read_verified, wrong_size
 from sandbay.engine.durable import room
 from sandbay.engine.image_documents import ImageDocuments, read_image
 from sandbay.engine.layer_chain import LayerChain
+from sandbay.engine.layer_feed import Told
 from sandbay.engine.layers import LayerRecord, LayerTrees, shown
 from sandbay.engine.limits import Limits
 from sandbay.engine.meter import Meter
 from sandbay.engine.records import Records, StoredLayer, StoredVariant, lost
+from sandbay.engine.verify import Verifier
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.provider import Phase, PrepareProgress, Progress
 
@@ -49,9 +51,12 @@ class LayerStore:
         self._blobs, self._limits = blobs, limits or Limits()
         self._trees, self._records = LayerTrees(root), Records(root)
 
-    def sweep(self) -> None:
-        """Remove what a crash left; for the start. What living processes are working on stays."""
-        self._trees.sweep()
+    def sweep(self, mounted: Collection[str] = ()) -> None:
+        """Remove what a crash left; for the start. What living processes are working on stays.
+
+        So do the trees that living sandboxes have `mounted`, by their short names, whatever state they are in.
+        """
+        self._trees.sweep(mounted)
         self._records.sweep()
 
     def held(self) -> tuple[ContentKey, ...]:
@@ -67,10 +72,7 @@ class LayerStore:
 
     def verified(self, key: ContentKey) -> Record:
         """A variant that is here whole. Refuses with `image_absent_on_node`, or `content_lost` when it was here."""
-        stored = self._records.read(key)
-        if stored is None:
-            raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "the node does not hold this variant")
-        image = read_image(stored.manifest_digest, 0, lambda digest, _: self._records.document(digest), self._limits)
+        stored, image = self._looked_up(key)
         artifacts = dict(stored.artifacts) | {n: v for n, v in image.identity.items() if n in stored.artifacts}
         if content_key(image.platform, artifacts) != key:
             raise lost("its documents are another image's")
@@ -79,6 +81,16 @@ class LayerStore:
             raise lost("its layers are another image's")
         lowers = tuple(path.name for path in shown(self._trees.tree(tree) for tree in reversed(trees)))
         return Record(key, artifacts, image.platform, image.image_config, lowers, self._trees.trees)
+
+    def verify(self, key: ContentKey, told: Told) -> None:
+        """Compare every byte of a variant that is here with what the installation's blobs unpack to now.
+
+        Refuses as `verified`; then what is damaged is out of sight, and the next `prepare` makes it anew. Also refuses
+        with what kept it from looking, by the groups content (the blobs are damaged), transfer and room.
+        """
+        self.verified(key)
+        stored, image = self._looked_up(key)
+        Verifier(self._trees, self._blobs, self._limits).verify(image.layers, stored.layers, told)
 
     def prepare(self, variant: Variant, progress: Progress) -> None:
         """Bring a variant here: verify, unpack, commit. May be repeated; calls at the same time share the work.
@@ -105,6 +117,13 @@ class LayerStore:
         """Drop a variant, then the trees that no other one needs. Repeating it is harmless."""
         self._records.remove(key)
         self._drop_orphans()
+
+    def _looked_up(self, key: ContentKey) -> tuple[StoredVariant, ImageDocuments]:
+        stored = self._records.read(key)
+        if stored is None:
+            raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "the node does not hold this variant")
+        image = read_image(stored.manifest_digest, 0, lambda digest, _: self._records.document(digest), self._limits)
+        return stored, image
 
     def _drop_orphans(self) -> None:
         self._trees.drop_unless(self._records.layer_keys)

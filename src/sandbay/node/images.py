@@ -86,6 +86,16 @@ class ImageKeeper:
             self._move(key, ReadinessEvent.LOST, attempt, fault, self._clock.now())
             self.step()
 
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Look at every byte; see `Provider.verify`. Takes no slot: who prepares does not wait for it."""
+        try:
+            self._provider.verify(variant, read)
+        except RefusedError as error:
+            refusal = error.refusal
+            if refusal.reason is Reason.CONTENT_LOST:
+                self.lost(variant.content_key, Fault(refusal.reason, refusal.message, refusal.details))
+            raise
+
     def warm(self) -> bool:
         """Whether each required variant is ready or failed."""
         with self._lock:

@@ -5,7 +5,7 @@ node says carries its epoch; Core drops what an older epoch says.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -87,7 +87,7 @@ class CheckOutcome:
 
 
 class NodeCommands(Protocol):
-    """What Core tells one node. Everything but `exec` and `files` returns at once; outcomes come as reports."""
+    """What Core tells one node. Everything but `exec`, `files` and `verify` returns at once; outcomes are reported."""
 
     def want(self, wanted: Wanted) -> None:
         """Reconcile towards this set."""
@@ -97,6 +97,9 @@ class NodeCommands(Protocol):
 
     def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant that ends a pin: remove what this attempt brought, if it is still unwanted."""
+
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """As `Provider.verify`, to its end. What is damaged is reported as lost before it is refused here."""
 
     def start_allocation(self, order: Order) -> None:
         """Run an allocation. Repeating it is harmless."""
