@@ -73,7 +73,7 @@ class LayerRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayerOrder:
-    """Which tree is asked for, and how it is made: `make` fills an empty folder, or refuses."""
+    """Which tree is asked for, and how it is made: `make` makes the folder and fills it, or refuses."""
 
     key: str
     kind: LayerKind
@@ -193,7 +193,6 @@ class LayerTrees:
     def _make(self, order: LayerOrder) -> None:
         with room(), self.attempt() as attempt, ExitStack() as held:
             into = attempt / "tree"
-            into.mkdir(mode=0o700)
             unpacked = order.make(into)
             held.enter_context(FileLock(into, folder=True)).own()
             self._sync()

@@ -14,7 +14,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import MANIFEST_DIGEST, ContentKey, ImageConfig, Variant, content_key
-from sandbay.engine.digest import read_verified, wrong_size
+from sandbay.engine.digest import read_anew, read_verified, wrong_size
 from sandbay.engine.durable import room
 from sandbay.engine.image_documents import ImageDocuments, read_image
 from sandbay.engine.layer_chain import LayerChain
@@ -154,8 +154,12 @@ class LayerStore:
         found = self._blobs.size(digest)
         if found != size:
             raise wrong_size(digest, size, found)
-        with self._blobs.open(digest) as file:
-            return read_verified(file, digest, size)
+
+        def read() -> bytes:
+            with self._blobs.open(digest) as file:
+                return read_verified(file, digest, size)
+
+        return read_anew(self._blobs, digest, read)
 
     def _commit(self, variant: Variant, image: ImageDocuments, trees: Sequence[LayerRecord]) -> None:
         manifest_digest, config_digest = image.identity.values()

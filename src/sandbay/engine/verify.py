@@ -66,7 +66,6 @@ class Verifier:
             lowers = list(shown(self.trees.tree(lower) for lower in reversed(below)))
         with room(), self.trees.attempt() as attempt:
             fresh = attempt / "tree"
-            fresh.mkdir(mode=0o700)
             unpack_layer(self.blobs, layer, fresh, lowers=lowers, limits=self.limits, told=told)
             return first_difference(self.trees.tree(tree), fresh)
 
