@@ -103,8 +103,16 @@ class LayerTrees:
         return self.trees / record.short
 
     def claim(self, order: LayerOrder, claims: ExitStack) -> LayerRecord:
-        """The tree that is asked for, made here if nobody has made it. It is not removed while `claims` is open."""
-        lock = claims.enter_context(FileLock(self._locks / hex_of(order.key)))
+        """The tree that is asked for, made here if nobody has made it. It is not removed while `claims` is open.
+
+        A lock is let go as soon as making has failed: two that give up may each wait for the other's layer.
+        """
+        with ExitStack() as held:
+            record = self._claimed(order, held.enter_context(FileLock(self._locks / hex_of(order.key))))
+            claims.push(held.pop_all())
+            return record
+
+    def _claimed(self, order: LayerOrder, lock: FileLock) -> LayerRecord:
         while True:
             lock.share()
             record = self.record(order.key)
