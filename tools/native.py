@@ -40,7 +40,7 @@ class Target:
 
     @property
     def compiler(self) -> str:
-        """The program, of Debian's package gcc or gcc-…-linux-gnu"""
+        """The program, of Debian's package gcc or gcc-…-linux-gnu."""
         return f"{self.machine}-linux-gnu-gcc"
 
     @property

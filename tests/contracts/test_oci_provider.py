@@ -26,9 +26,9 @@ from sandbay.domain.release import Variant
 from sandbay.engine.store import LayerStore
 from sandbay.ports.image_source import Wanted
 from sandbay.ports.provider import Provider
-from tests.contracts.provider_harness import GENEROUS, Offer, Sandbox, Variants, start
 from tests.contracts.provider_confinement import ConfinementSuite
 from tests.contracts.provider_exec import ExecSuite
+from tests.contracts.provider_harness import GENEROUS, Offer, Sandbox, Variants, start
 from tests.contracts.provider_suite import SandboxSuite, StateSuite
 from tests.contracts.provider_terminal import TerminalSuite
 from tests.support.leaks import leftovers
@@ -168,6 +168,22 @@ class TestSandboxes(SandboxSuite):
         yield shared
         shared.destroy_all()
         assert leftovers(shared.installation, [shared.run]) == {}
+
+
+class TestThroughTheRuntime(ExecSuite, TerminalSuite, ConfinementSuite):
+    """Where sandboxes have no spawner, the same holds."""
+
+    @pytest.fixture(scope="class")
+    def slow(self, images: Images) -> Iterator[OciHarness]:
+        harness = OciHarness(images, OciSettings(spawner=None))
+        yield harness
+        harness.end()
+
+    @pytest.fixture
+    def harness(self, slow: OciHarness) -> Iterator[OciHarness]:
+        yield slow
+        slow.destroy_all()
+        assert leftovers(slow.installation, [slow.run]) == {}
 
 
 @pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])

@@ -20,7 +20,8 @@ from sandbay.domain.reasons import Reason
 _MAGIC = 0x53424E31
 _REQUEST = struct.Struct("=7I2H")
 _ANSWER = struct.Struct("=Ii")
-_STATUS_LIMIT = 0x10000
+_EXITED, _DUMPED, _SIGNAL = 0xFF00, 0x80, 0x7F
+"""The parts of a wait status."""
 
 
 class Kind(IntEnum):
@@ -102,13 +103,9 @@ def exit_code(answer: Answer) -> int:
 
 
 def _code(status: int) -> int | None:
-    if not 0 <= status < _STATUS_LIMIT:
-        return None
-    try:
-        code = os.waitstatus_to_exitcode(status)
-    except ValueError:
-        return None
-    return 128 - code if code < 0 else code
+    if status & ~_EXITED == 0:
+        return status >> 8
+    return 128 + (status & _SIGNAL) if 0 < status & ~_DUMPED < _SIGNAL else None
 
 
 _PROGRAM_ERRORS: Mapping[int, int | None] = {
