@@ -156,6 +156,13 @@ def shared(images: Images) -> Iterator[OciHarness]:
     harness.end()
 
 
+@pytest.fixture(scope="class")
+def spawnerless(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images, OciSettings(spawner=None))
+    yield harness
+    harness.end()
+
+
 class TestState(StateSuite):
     @pytest.fixture
     def harness(self, fresh: OciHarness) -> OciHarness:
@@ -173,17 +180,11 @@ class TestSandboxes(SandboxSuite):
 class TestThroughTheRuntime(ExecSuite, TerminalSuite, ConfinementSuite):
     """Where sandboxes have no spawner, the same holds."""
 
-    @pytest.fixture(scope="class")
-    def slow(self, images: Images) -> Iterator[OciHarness]:
-        harness = OciHarness(images, OciSettings(spawner=None))
-        yield harness
-        harness.end()
-
     @pytest.fixture
-    def harness(self, slow: OciHarness) -> Iterator[OciHarness]:
-        yield slow
-        slow.destroy_all()
-        assert leftovers(slow.installation, [slow.run]) == {}
+    def harness(self, spawnerless: OciHarness) -> Iterator[OciHarness]:
+        yield spawnerless
+        spawnerless.destroy_all()
+        assert leftovers(spawnerless.installation, [spawnerless.run]) == {}
 
 
 @pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])
