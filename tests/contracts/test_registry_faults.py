@@ -200,9 +200,8 @@ def test_each_fault_ends_rightly_and_soon(
 
 def test_a_transfer_that_never_fits_together_is_no_verdict_on_the_content(held: ExitStack, tmp_path: Path) -> None:
     """A node that said `digest_mismatch` would never try again."""
-    registry = held.enter_context(FaultyRegistry(FIXTURES, {"cut": 0.6, "wrong-tail": True}))
+    registry = held.enter_context(FaultyRegistry(FIXTURES, {"cut": 0.6, "always": True, "wrong-tail": True}))
     readers = Readers(tmp_path, registry, Waiting().pace(PATIENCE), held)
-    registry.count = lambda *_: 1  # type: ignore[method-assign] - each download is the first one
     with pytest.raises(RefusedError) as caught:
         readers.prepare(IMAGE)
     assert caught.value.refusal.reason is Reason.REGISTRY_UNREACHABLE

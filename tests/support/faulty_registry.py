@@ -8,6 +8,7 @@ A repository is a folder of `root` (its layout below `layout/`, or itself one); 
 request. Faults, which may be combined:
 
     cut=0.6         the first download of every blob stops after that part (Content-Length is right)
+    always          and so do all that follow
     no-range        Range is ignored: 200 with the whole blob
     wrong-tail      a Range answer holds other bytes;  long-tail  more than there are;  other-range  ones from elsewhere
     flip, short     blobs with one wrong byte; blobs cut, and a Content-Length that agrees
@@ -315,7 +316,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if asked and "no-range" not in self.faults:
             self._part(body, int(asked[1]))
             return
-        first = self.command == "GET" and self.registry.count("cut", digest) == 1
+        first = self.command == "GET" and ("always" in self.faults or self.registry.count("cut", digest) == 1)
         if "cut" in self.faults and first:
             self.answer(200, body[: int(len(body) * self.faults["cut"])], "application/octet-stream", len(body))
             return
