@@ -217,6 +217,18 @@ class FleetSuite(StoreContract):
             assert wished not in store.read(Needs())
         refuses(store, AddWish(content("new"), NodeId("node_none"), NOW), MISSING)
 
+    def test_of_two_wishes_the_stronger_stays(self, store: Store) -> None:
+        ahead, demand = (AddWish(content("new"), NODE, NOW, why) for why in (Why.CACHED, Why.WISH))
+        for wishes, why in (((ahead,), Why.CACHED), ((demand,), Why.WISH), ((ahead, ahead), Why.WISH)):
+            store.apply(*wishes)
+            assert [need for need in store.read(Needs()) if need.key == content("new")] == [
+                Need(content("new"), why, NODE)
+            ]
+        refuses(store, Unpin(NODE, content("new")), IN_USE, "a wish")
+        store.apply(DropWish(content("new"), NODE), ahead)
+        assert Need(content("new"), Why.CACHED, NODE) in store.read(Needs())
+        refuses(store, Unpin(NODE, content("new")), IN_USE, "a wish")
+
     def test_the_default_image_is_required_by_its_stable_channel_alone(self, store: Store) -> None:
         store.apply(SetDeployment(deployment(2, default=None), 1), *published(release(2), "canary"))
         store.apply(SetDeployment(deployment(3, default=WEB), 2))

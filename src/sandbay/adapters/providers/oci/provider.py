@@ -32,6 +32,7 @@ from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
@@ -157,6 +158,10 @@ class OciProvider:
         """What is here whole."""
         return self._layers.held()
 
+    def disk(self) -> Disk:
+        """The layer store's bytes."""
+        return self._layers.disk()
+
     def create(self, order: Order) -> Booted:
         """Start an allocation, or find it running."""
         self._refuse_unenforceable(order)
@@ -253,6 +258,8 @@ class OciProvider:
         with self._alone(allocation):
             if self._folders.is_foreign(allocation):
                 return
+            if (record := self._folders.read(allocation)) is not None:
+                self._layers.touch(record.key)
             self._free(places, stop_signal=self._stop_signal(allocation))
             self._images.pop(allocation, None)
 
@@ -309,6 +316,7 @@ class OciProvider:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
             record = replace(wanted, base=base)
             self._folders.add(record)
+            self._layers.touch(record.key)
             return record, image
 
     def _start(self, record: AllocationRecord, image: HeldImage, *, prove_only: bool) -> None:
