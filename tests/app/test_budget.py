@@ -4,6 +4,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def filled(root: Path) -> World:
     running = world.born().start()
     for name in NAMES:
         running.register(name, name * 20)
-        eventually(lambda: active(running, name))
+        eventually(partial(active, running, name))
     age(world, running)
     return world
 
@@ -143,7 +144,7 @@ def test_preloads_that_do_not_fit_wait_and_make_nothing_go(world: World) -> None
     squeeze(world, 8)
     assert here(world, running) == NAMES
     running.register("g", "g" * 20)
-    eventually(lambda: "g" in {it.releases[0].image_name for it in look(running).variants})
+    eventually(partial(active, running, "g"))
     eventually(lambda: len(here(world, running)) < len(NAMES))
     gone = [name for name in NAMES if name not in here(world, running)]
     before = dict(world.node.held)
@@ -213,23 +214,26 @@ def test_what_will_not_go_keeps_nothing_else_and_is_not_tried_on_and_on(world: W
 def test_a_kill_at_any_step_of_letting_go_is_harmless(tmp_path: Path, *, after: bool) -> None:
     first = filled(tmp_path / "first")
     first.close()
-    step, reached = 1, True
-    while reached:
-        world = copied(first, tmp_path / str(step))
-        squeeze(world, 6)
-        life = Life(step, after=after)
-        dying = world.born(life)
-        with contextlib.suppress(KilledError):
-            dying.start()
-            eventually(lambda: dead(life) or len(world.node.held) == 4)
-        reached = life.dead.is_set()
-        life.dead.set()
-        dying.close()
-        again = world.born().start()
-        eventually(lambda: below_the_mark(world, again))
-        world.close()
+    step = 1
+    while killed_and_born_again(copied(first, tmp_path / str(step)), Life(step, after=after)):
         step += 1
     assert step > 8, "the story no longer reaches what it is about"
+
+
+def killed_and_born_again(world: World, life: Life) -> bool:
+    """Whether the story was long enough for the kill; either way its end is right."""
+    squeeze(world, 6)
+    dying = world.born(life)
+    with contextlib.suppress(KilledError):
+        dying.start()
+        eventually(lambda: life.dead.is_set() or len(world.node.held) == 4)
+    killed = life.dead.is_set()
+    life.dead.set()
+    dying.close()
+    again = world.born().start()
+    eventually(lambda: below_the_mark(world, again))
+    world.close()
+    return killed
 
 
 def below_the_mark(world: World, running: Running) -> bool:
@@ -245,10 +249,6 @@ def copied(world: World, root: Path) -> World:
     copy = World(root)
     copy.node.held, copy.node.used = dict(world.node.held), dict(world.node.used)
     return copy
-
-
-def dead(life: Life) -> bool:
-    return life.dead.is_set()
 
 
 def test_bytes_that_nobody_names_go_first_come_first_served(world: World) -> None:

@@ -100,7 +100,7 @@ def test_shared_parts_count_once_and_go_with_the_last_that_has_them() -> None:
     three = disk({**base, "a": 10}, {**base, "b": 10}, {**base, "c": 20})
     view = NodeView(three, WantedSet(), ready(A, B, C))
     assert three.used == 90
-    assert make_room(view, NOW).go == (A, B), "90 − 10 − 10, not 90 − 60"
+    assert make_room(view, NOW).go == (A, B), "90 less 10 less 10, and not 60 at once"
     assert three.only([A]) == {"a"}
     assert three.only([A, B, C]) == {"base", "a", "b", "c"}
 

@@ -88,6 +88,30 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """Bytes: all that an owner has, each part once, and what no other has as well."""
+
+    bytes: int
+    unique: int
+
+
+def shares(disk: Disk, owners: Mapping[ContentKey, Collection[str]]) -> Mapping[str, Share]:
+    """What each owner has of the disk. A variant without an owner owns itself, by its content key."""
+    whose: dict[str, set[str]] = {}
+    for it in disk.held:
+        for part in it.parts:
+            whose.setdefault(part, set()).update(owners.get(it.key) or (it.key,))
+    has: dict[str, list[str]] = {owner: [] for it in disk.held for owner in owners.get(it.key) or (it.key,)}
+    for part, names in whose.items():
+        for name in names:
+            has[name].append(part)
+    return {
+        owner: Share(disk.size(parts), disk.size(part for part in parts if len(whose[part]) == 1))
+        for owner, parts in has.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class Coming:
     """What a variant would take that is not there: certainly (`least`), and most likely."""
 
