@@ -311,7 +311,7 @@ class AddWish(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropWish(Change):
-    """Want it there no longer. Harmless when it is gone."""
+    """Want it there no longer. Harmless when it is gone, or while a release with this content waits to be proved."""
 
     key: ContentKey
     node: NodeId
