@@ -263,5 +263,3 @@ def test_bytes_that_nobody_names_go_first_come_first_served(world: World) -> Non
     assert here(world, again) == NAMES, "bytes are no trouble before room is short"
     squeeze(world, 6)
     eventually(settled(world, again, "a", "c", "d", "e"))
-
-

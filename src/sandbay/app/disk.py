@@ -106,7 +106,5 @@ def _disk(core: Core, node: Node) -> NodeDisk:
         disk=disk,
         variants=[OnDisk(it, by_key.get(it.key, ()), kept.get(it.key)) for it in disk.held],
         next=room.go,
-        waiting=[
-            (it, sum(likely[key].likely.values())) for key in sorted(room.wait) for it in by_key.get(key, ())
-        ],
+        waiting=[(it, sum(likely[key].likely.values())) for key in sorted(room.wait) for it in by_key.get(key, ())],
     )

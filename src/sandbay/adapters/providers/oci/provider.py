@@ -207,8 +207,7 @@ class OciProvider:
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
         found = None if lowers is None else booted_from(lowers, self._held_images(), record.key)
-        artifacts = {} if found is None else dict(found.artifacts)
-        return Booted(artifacts, pid, self._host.runtime.program)
+        return Booted({} if found is None else dict(found.artifacts), pid, self._host.runtime.program)
 
     def presence(self, allocation: AllocationId) -> Presence:
         """What is there of it now."""
@@ -279,8 +278,7 @@ class OciProvider:
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares."""
         with self._claims:
-            users = [record.allocation for record in self._folders.all() if record.key == key]
-            if users:
+            if users := [record.allocation for record in self._folders.all() if record.key == key]:
                 raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
             self._layers.remove(key)
 
@@ -357,15 +355,11 @@ class OciProvider:
         """The held variant of an allocation, proved once per process. Refuses with `content_lost`."""
         image = self._images.get(record.allocation)
         if image is None:
-            image = self._layers.verified(record.key)
-            self._images[record.allocation] = image
+            self._images[record.allocation] = image = self._layers.verified(record.key)
         return image
 
     def _held_images(self) -> Iterator[HeldImage]:
-        for key in self._layers.held():
-            image = self._layers.record(key)
-            if image is not None:
-                yield image
+        return (image for key in self._layers.held() if (image := self._layers.record(key)) is not None)
 
     def _pid(self, allocation: str) -> int | None:
         return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
@@ -379,10 +373,9 @@ class OciProvider:
     def _root(self, allocation: str) -> SandboxRoot:
         record = self._record(allocation)
         try:
-            root = SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
+            return SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
-        return root
 
     def _stop_signal(self, allocation: str) -> signal.Signals:
         image = self._images.get(allocation)
