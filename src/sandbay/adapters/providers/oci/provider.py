@@ -6,25 +6,29 @@ import signal
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
 from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
+from sandbay.adapters.providers.oci.calls import Call
 from sandbay.adapters.providers.oci.commands import Inside, run
 from sandbay.adapters.providers.oci.declaration import DECLARATION, declaration_here
 from sandbay.adapters.providers.oci.diagnosis import Host, diagnose
-from sandbay.adapters.providers.oci.execs import Call, Execs
-from sandbay.adapters.providers.oci.files import FileLimits, SandboxFiles
+from sandbay.adapters.providers.oci.execs import Execs
+from sandbay.adapters.providers.oci.files import SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
 from sandbay.adapters.providers.oci.network import SandboxNetwork
-from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base, subids
+from sandbay.adapters.providers.oci.ranges import foreign_ranges, free_base, subids
 from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.settings import OciSettings
+from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
 from sandbay.domain.allocation import Booted, Order, Presence
@@ -38,28 +42,13 @@ from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, Reach
-
-INIT = Path("/usr/bin/catatonit")
-"""Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress
 
 _PROBE = "prb_"
 _NO_BASE = -1
 """Before a range has been claimed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
-
-
-@dataclass(frozen=True, slots=True)
-class OciSettings:
-    """What a host may set. `grace` in seconds between the stop signal and the kill."""
-
-    runtime: str = "runc"
-    init: Path = INIT
-    block: Block = field(default_factory=Block)
-    file_limits: FileLimits = field(default_factory=FileLimits)
-    grace: float = 2.0
-    reach: Reach = field(default_factory=Reach)
 
 
 class OciProvider:
@@ -83,16 +72,21 @@ class OciProvider:
         self._cgroups = groups_of_host.find_layout(Path("/proc/self/mountinfo").read_text(), run / "cgroup2")
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
-        self._execs = Execs(state, self._cgroups, self._reaping)
+        self._spawners = Spawners(state, self._cgroups, self._reaping)
+        self._execs = Execs(state, self._cgroups, self._reaping, self._spawners)
+        resident = Resident(run, state, settings.spawner, settings.init)
         swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
         )
-        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
+        shared = (state, self._cgroups, self._execs, self._reaping, resident, self._spawners)
+        self._starter = Starter(*shared, swap, network)
         parent = groups_of_host.parent_path(installation)
-        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
-        self._host = Host(state, self._cgroups, settings.init, home, network)
+        self._freer = Freer(
+            state, self._cgroups, self._folders, parent, settings.grace, network, resident, self._spawners
+        )
+        self._host = Host(state, self._cgroups, resident, home, network)
         self._declaration = declaration_here(self._host.enforceable(), network=network.fault() is None)
         self._claims = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
@@ -112,6 +106,7 @@ class OciProvider:
 
     def close(self) -> None:
         """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""
+        self._spawners.close()
         self._reaping.close()
         if self._folders.owned:
             self._freer.tidy()
@@ -266,7 +261,7 @@ class OciProvider:
         self._freer.free(places, stop_signal)
         # Whoever starts a sandbox has claimed it first: with no claim, nobody is about to make a group in the parent.
         with self._claims:
-            self._freer.drop_parent()
+            self._freer.drop_shared()
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here; probes under way are nobody's business."""
