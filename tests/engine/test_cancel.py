@@ -59,6 +59,9 @@ class StoreProvider:
     def remove(self, key: ContentKey) -> None:
         self._store.remove(key)
 
+    def disk(self) -> None:
+        """Room is not what these tests are about."""
+
     def held(self) -> Sequence[ContentKey]:
         return self._store.held()
 
@@ -71,7 +74,12 @@ class Keeping:
         self.variants = {variant.content_key: variant for variant in variants}
         self.said: dict[ContentKey, Readiness] = {}
         self.keeper = ImageKeeper(
-            cast("Provider", self.provider), SystemClock(), self._hear, lambda: pytest.fail("they agree"), slots
+            cast("Provider", self.provider),
+            SystemClock(),
+            self._hear,
+            lambda: pytest.fail("they agree"),
+            lambda _: frozenset(),
+            slots,
         )
 
     def _hear(self, key: ContentKey, readiness: Readiness) -> bool:

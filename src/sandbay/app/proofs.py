@@ -16,6 +16,7 @@ from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import STABLE
 from sandbay.domain.release import REJECTING, ContentKey, ReleaseState
+from sandbay.domain.want import Why
 from sandbay.flow.prove import Verdict, ready
 from sandbay.ports.changes import AddWish, Change, DropWish, MoveChannel, MoveRelease, SetDeployment
 from sandbay.ports.store import CatalogOf, VariantsOf
@@ -44,7 +45,7 @@ def lost(core: Core, node: NodeId, key: ContentKey, readiness: Readiness) -> lis
     if readiness.state is not ReadinessState.FAILED or fault is None or fault.reason is not Reason.CONTENT_LOST:
         return []
     facts = {"content_key": key, "message": fault.message}
-    return [AddWish(key, node, core.clock.now()), audit.done(core, SYSTEM, "readiness.lost", node, facts)]
+    return [AddWish(key, node, core.clock.now(), Why.CACHED), audit.done(core, SYSTEM, "readiness.lost", node, facts)]
 
 
 def _holding(core: Core, key: ContentKey) -> Sequence[Held]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import checking, connect, explaining, listing, options, readiness, render, verifying
+from sandbay.cli import checking, connect, disk, explaining, listing, options, readiness, render, verifying
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
@@ -19,6 +19,7 @@ app.command()(readiness.readiness)
 app.command()(explaining.explain)
 app.command()(checking.check)
 app.command()(verifying.verify)
+app.command()(disk.df)
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 Archive = Annotated[

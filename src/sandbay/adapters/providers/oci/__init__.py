@@ -8,7 +8,7 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 
 def _open(place: ProviderPlace) -> OciProvider:
-    layers = LayerStore(place.home / "store", place.blobs)
+    layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
     provider = OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
     layers.sweep(provider.mounted())
     return provider
