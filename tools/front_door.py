@@ -75,6 +75,11 @@ def _mutants(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, "-m", "tools.mutants", *rest])
 
 
+def _fuzz(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.fuzz", *rest])
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "setup": _setup,
     "quickstart": _quickstart,
@@ -85,9 +90,10 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "manual": _manual,
     "sdk": _sdk,
     "mutants": _mutants,
+    "fuzz": _fuzz,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "openapi", "manual", "sdk", "mutants")
+_PASS_ON = ("quickstart", "test", "openapi", "manual", "sdk", "mutants", "fuzz")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,4 +118,6 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("sdk", help=twin, add_help=False)
     mutants = "plant faults in the decisions and see whether the tests notice; takes minutes"
     commands.add_parser("mutants", help=mutants, add_help=False)
+    fuzz = "look for bytes that break the readers of images ([TARGET …] [--seconds N], 60 s each)"
+    commands.add_parser("fuzz", help=fuzz, add_help=False)
     return parser
