@@ -41,11 +41,11 @@ class Applied:
         """Marks first, since they speak of lower layers only; then the entries in their order."""
         marks = [entry for entry in layer if b".wh." in entry.name]
         self._check_marks(layer, marks)
+        self._described: set[tuple[int, str]] = set()
+        self._passed: set[tuple[int, str]] = set()
+        self.linked = []
         for mark in marks:
             self._hide(mark)
-        self._own: set[tuple[int, str]] = set()
-        self._implied: set[int] = set()
-        self.linked = []
         for entry in layer:
             if entry not in marks:
                 self._put(entry)
@@ -108,9 +108,10 @@ class Applied:
         assert folder is not None
         there = folder.below.get(name)
         is_folder = entry.kind == b"5"
-        if (id(folder), name) in self._own and not (is_folder and there and id(there) in self._implied):
+        key = (id(folder), name)
+        if key in self._described or (key in self._passed and not (is_folder and _is_folder(there))):
             raise OpenError
-        self._own.add((id(folder), name))
+        self._described.add(key)
         if entry.kind == b"1":
             target = self._target(entry)
             if target is there:
@@ -119,7 +120,6 @@ class Applied:
             self.linked.append((_path(entry), entry.link.decode()))
             return
         if is_folder and there is not None and there.kind == "folder":
-            self._implied.discard(id(there))
             there.mode, there.uid = entry.mode, entry.uid
             return
         content = entry.link if entry.kind == b"2" else entry.data
@@ -143,13 +143,11 @@ class Applied:
             if name == "..":
                 trail = trail[:-1] or [self.root]
                 continue
-            node = trail[-1].below.get(name)
+            # What a path goes through belongs to the layer then: nothing but a folder may stand there later.
+            self._passed.add((id(trail[-1]), name))
+            node = trail[-1].below.setdefault(name, Node("folder")) if make else trail[-1].below.get(name)
             if node is None:
-                if not make:
-                    return None
-                node = trail[-1].below[name] = Node("folder")
-                self._own.add((id(trail[-1]), name))
-                self._implied.add(id(node))
+                return None
             if node.kind == "link":
                 links += 1
                 if links > _MOST_LINKS:
@@ -164,6 +162,10 @@ class Applied:
             else:
                 return None
         return trail[-1]
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is None or node.kind == "folder"
 
 
 def _path(entry: Entry) -> str:
