@@ -8,7 +8,7 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 
 def _open(place: ProviderPlace) -> OciProvider:
-    layers = LayerStore(place.home / "store", place.blobs)
+    layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
     layers.sweep()
     return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
 

@@ -36,6 +36,7 @@ from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
@@ -152,6 +153,10 @@ class OciProvider:
         """What is here whole."""
         return self._layers.held()
 
+    def disk(self) -> Disk:
+        """The layer store's bytes."""
+        return self._layers.disk()
+
     def create(self, order: Order) -> Booted:
         """Start an allocation, or find it running."""
         self._refuse_unenforceable(order)
@@ -197,8 +202,7 @@ class OciProvider:
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
         found = None if lowers is None else booted_from(lowers, self._held_images(), record.key)
-        artifacts = {} if found is None else dict(found.artifacts)
-        return Booted(artifacts, pid, self._host.runtime.program)
+        return Booted({} if found is None else dict(found.artifacts), pid, self._host.runtime.program)
 
     def presence(self, allocation: AllocationId) -> Presence:
         """What is there of it now."""
@@ -248,6 +252,8 @@ class OciProvider:
         with self._alone(allocation):
             if self._folders.is_foreign(allocation):
                 return
+            if (record := self._folders.read(allocation)) is not None:
+                self._layers.touch(record.key)
             self._free(places, stop_signal=self._stop_signal(allocation))
             self._images.pop(allocation, None)
 
@@ -267,8 +273,7 @@ class OciProvider:
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares."""
         with self._claims:
-            users = [record.allocation for record in self._folders.all() if record.key == key]
-            if users:
+            if users := [record.allocation for record in self._folders.all() if record.key == key]:
                 raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
             self._layers.remove(key)
 
@@ -304,6 +309,7 @@ class OciProvider:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
             record = replace(wanted, base=base)
             self._folders.add(record)
+            self._layers.touch(record.key)
             return record, image
 
     def _start(self, record: AllocationRecord, image: HeldImage, *, prove_only: bool) -> None:
@@ -344,15 +350,11 @@ class OciProvider:
         """The held variant of an allocation, proved once per process. Refuses with `content_lost`."""
         image = self._images.get(record.allocation)
         if image is None:
-            image = self._layers.verified(record.key)
-            self._images[record.allocation] = image
+            self._images[record.allocation] = image = self._layers.verified(record.key)
         return image
 
     def _held_images(self) -> Iterator[HeldImage]:
-        for key in self._layers.held():
-            image = self._layers.record(key)
-            if image is not None:
-                yield image
+        return (image for key in self._layers.held() if (image := self._layers.record(key)) is not None)
 
     def _pid(self, allocation: str) -> int | None:
         return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
@@ -366,10 +368,9 @@ class OciProvider:
     def _root(self, allocation: str) -> SandboxRoot:
         record = self._record(allocation)
         try:
-            root = SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
+            return SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
-        return root
 
     def _stop_signal(self, allocation: str) -> signal.Signals:
         image = self._images.get(allocation)

@@ -95,7 +95,8 @@ def _this_cell(table: Table) -> Any:
 _ATTEMPT = select(readiness.c.attempt).where(_this_cell(readiness))
 _UPDATE_CELL = update(readiness).where(_this_cell(readiness)).values({n: bindparam(n) for n in names_of(Readiness)})
 _PINNED = select(pins.c.node).where(_this_cell(pins))
-_WISHED = select(wishes.c.node).where(_this_cell(wishes))
+_WISHED = select(wishes.c.why).where(_this_cell(wishes))
+_STRENGTHEN = update(wishes).where(_this_cell(wishes)).values(why=bindparam("stronger"))
 _TO_BE_PROVED = (
     select(variants.c.release)
     .join(release_states, release_states.c.release == variants.c.release)
@@ -154,8 +155,12 @@ def _unpin(connection: Connection, change: Unpin) -> None:
 
 
 def _add_wish(connection: Connection, change: AddWish) -> None:
-    if connection.execute(_WISHED, _cell(change)).first() is None:
-        connection.execute(insert(wishes), {"node": change.node, "content_key": change.key, "at": change.at})
+    why, stored = int(change.why), connection.execute(_WISHED, _cell(change)).scalar()
+    if stored is None:
+        row = {"node": change.node, "content_key": change.key, "at": change.at, "why": why}
+        connection.execute(insert(wishes), row)
+    elif why < stored:
+        connection.execute(_STRENGTHEN, {**_cell(change), "stronger": why})
 
 
 def _drop_wish(connection: Connection, change: DropWish) -> None:
