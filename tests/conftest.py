@@ -1,6 +1,7 @@
 """What every test may use. The markers are in pyproject.toml."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -8,10 +9,17 @@ from tests.support import reasons
 from tests.support.leaks import real_sandboxes_or_skip
 from tests.support.postgres import Server
 
+E2E = Path(__file__).parent / "e2e"
+
 pytest.register_assert_rewrite(
     "tests.contracts.provider_harness",
     *(f"tests.contracts.provider_{part}" for part in ("images", "allocations", "exec", "files", "confinement")),
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first: at the end both cores then have small things left."""
+    items.sort(key=lambda item: E2E not in item.path.parents)
 
 
 @pytest.fixture(scope="session")

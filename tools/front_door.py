@@ -36,7 +36,8 @@ def _quickstart(_options: argparse.Namespace, rest: list[str]) -> int:
 def _test(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
     # All of it takes both cores; a part of it is quicker without workers to start, and easier to debug.
-    command = [str(PYTHON), "-m", "pytest", *(rest or ["-n", "auto", "--dist", "loadfile"])]
+    whole = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+    command = [str(PYTHON), "-m", "pytest", *(rest or whole)]
     if is_root():
         return run(command)
     return run(as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))

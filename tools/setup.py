@@ -64,10 +64,12 @@ def setup(*, quiet: bool) -> None:
     install_missing(SYSTEM_LIST)
     wanted = _fingerprint()
     if _STAMP.exists() and _STAMP.read_text() == wanted and PYTHON.exists():
+        _compile_sandbay()
         if not quiet:
             say("Everything is in place. The command line is .venv/bin/sandbay.")
         return
     _make_environment()
+    _compile_sandbay()
     _STAMP.write_text(wanted)
     say("Ready. The command line is .venv/bin/sandbay.")
 
@@ -117,6 +119,11 @@ def _keep_from_starting(names: list[str]) -> None:
         must_run(as_root(["systemctl", "mask", *units], why="Keeping them from starting"), doing="systemctl mask")
 
 
+def _compile_sandbay() -> None:
+    """Once here instead of at every start, for those whose Python may not write bytecode by itself."""
+    must_run([PYTHON, "-m", "compileall", "-q", ROOT / "src"], doing="Compiling sandbay")
+
+
 def _make_environment() -> None:
     if not (PYTHON.exists() and UV.exists()):
         say("Making .venv and putting uv into it.")
@@ -125,7 +132,8 @@ def _make_environment() -> None:
         must_run([*pip, "--no-deps", "--require-hashes", "-r", UV_LOCK], doing="Installing uv")
     say("Installing the locked Python packages.")
     uv: list[Part] = [UV, "--quiet", "pip"]
-    must_run([*uv, "sync", "--require-hashes", LOCK, "--python", PYTHON], doing="Installing packages")
+    sync: list[Part] = [*uv, "sync", "--compile-bytecode", "--require-hashes", LOCK, "--python", PYTHON]
+    must_run(sync, doing="Installing packages")
     editable: list[Part] = [*uv, "install", "--no-deps", "--no-build-isolation", "--python", PYTHON, "--editable", "."]
     must_run(editable, doing="Installing sandbay itself")
 

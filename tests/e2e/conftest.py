@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.example_images import ON_BASE, build
+from tests.e2e.example_images import build
 from tests.e2e.installation import Installation
 from tests.e2e.rigged import InProcess, Rigged
 
@@ -18,7 +18,7 @@ def _able(real_sandboxes: None) -> None:
 @pytest.fixture(scope="session")
 def layouts() -> Path:
     """A layout of each example image; unchanged ones are not built again."""
-    return build("base", *ON_BASE)
+    return build()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import fcntl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -26,20 +27,21 @@ BUILT = ROOT / "build" / "example-images"
 ON_BASE = ("review", "web", "design", "commercial")
 
 
-def build(*names: str) -> Path:
-    """Build them, bases first, where a file of theirs changed; the folder with a layout for each."""
+def build() -> Path:
+    """Build them, `base` first and the others side by side, where a file changed; the folder with a layout for each."""
     BUILT.mkdir(parents=True, exist_ok=True)
     BUILT.chmod(0o711)
     with (BUILT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         workshop = _Workshop()
-        for name in names:
-            workshop.variant(name)
+        workshop.build("base")
+        with ThreadPoolExecutor() as side_by_side:
+            list(side_by_side.map(workshop.build, ON_BASE))
     return BUILT
 
 
 class _Workshop:
-    """Each image once; what was built from the same inputs before is taken from the cache."""
+    """Each image after what it stands on; what was built from the same inputs before is taken from the cache."""
 
     def __init__(self) -> None:
         self._blobs = FolderBlobs(BUILT / "blobs")
@@ -47,13 +49,8 @@ class _Workshop:
         self._builder = HostBuilder(BUILT / "work", host_platform(), _open, self._cache)
         self._variants: dict[str, Variant] = {}
 
-    def variant(self, name: str) -> Variant:
-        if name not in self._variants:
-            self._variants[name] = self._build(name)
-        return self._variants[name]
-
-    def _build(self, name: str) -> Variant:
-        tar = BUILT / "context.tar"
+    def build(self, name: str) -> None:
+        tar = BUILT / f"{name}.context.tar"
         tar.write_bytes(b"".join(FolderTar(IMAGES / name)))
         with closing(ArchiveContext(tar)) as context:
             prepared = prepare(context, PublishOrder(UploadId("")))
@@ -73,11 +70,11 @@ class _Workshop:
         link = BUILT / name
         link.unlink(missing_ok=True)
         link.symlink_to(self._cache.find(order.key) or "missing")
-        return variant
+        self._variants[name] = variant
 
     def _below(self, base: str) -> Variant | Bootstrap:
         origin = origin_of(base)
-        return origin if isinstance(origin, Bootstrap) else self.variant(base.removeprefix(IMAGE_BASE))
+        return origin if isinstance(origin, Bootstrap) else self._variants[base.removeprefix(IMAGE_BASE)]
 
     def _key(self, prepared: Prepared, below: Variant | Bootstrap) -> str:
         """As publishing has it, so that an installation with this cache builds nothing again."""
