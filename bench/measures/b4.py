@@ -11,27 +11,7 @@ from bench.rounds import interleaved
 
 def measure(rounds: int = 25) -> Iterator[Figure]:
     """Ours against the runtime's own exec and docker's API."""
-    with sandboxes() as bed, docker_with(bed.reference) as docker, bed.bare.bundle(*IDLE) as (name, bundle):
-        allocation = bed.node.create()
-        container = docker.create(bed.reference, *IDLE)
-        bed.bare.start(name, bundle)
-
-        def ours() -> float:
-            begun = time.perf_counter()
-            return bed.node.first_output(allocation, *ECHO) - begun
-
-        try:
-            took = interleaved(
-                rounds,
-                {
-                    "ours": ours,
-                    "runtime": lambda: bed.bare.exec(name, *ECHO),
-                    "docker": lambda: docker.exec(container, *ECHO),
-                },
-            )
-        finally:
-            bed.bare.delete(name)
-            docker.remove(container)
+    took = _taken(rounds)
     yield Figure(
         bench="B4",
         what="exec, against the runtime's own",
@@ -50,3 +30,25 @@ def measure(rounds: int = 25) -> Iterator[Figure]:
         theirs=milliseconds(took["docker"]),
         command="POST /containers/ID/exec, /exec/ID/start",
     )
+
+
+def _taken(rounds: int) -> dict[str, list[float]]:
+    with sandboxes() as bed, docker_with(bed.reference) as docker, bed.bare.bundle(*IDLE) as (name, bundle):
+        allocation = bed.node.create()
+        container = docker.create(bed.reference, *IDLE)
+        bed.bare.start(name, bundle)
+
+        def ours() -> float:
+            begun = time.perf_counter()
+            return bed.node.first_output(allocation, *ECHO) - begun
+
+        contestants = {
+            "ours": ours,
+            "runtime": lambda: bed.bare.exec(name, *ECHO),
+            "docker": lambda: docker.exec(container, *ECHO),
+        }
+        try:
+            return interleaved(rounds, contestants)
+        finally:
+            bed.bare.delete(name)
+            docker.remove(container)
