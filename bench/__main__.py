@@ -3,10 +3,11 @@
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 
 from bench import report
 from bench.figures import Figure, Target
-from bench.host import UnmeasurableError
+from bench.host import UnmeasurableError, undisturbed
 from bench.measures import b1, b2, b4, b5, b6, b7, b8, b12
 from tools.machine import ROOT, say
 
@@ -31,9 +32,10 @@ def main(arguments: Sequence[str]) -> int:
             say(f"{name:<4}  {(sys.modules[measure.__module__].__doc__ or '').strip()}")
         return 0
     figures: list[Figure] = []
-    for name in options.names or _MEASURES:
-        say(f"measuring {name} …")
-        figures.extend(_measured(name, options.rounds))
+    with undisturbed() if options.undisturbed else nullcontext():
+        for name in options.names or _MEASURES:
+            say(f"measuring {name} …")
+            figures.extend(_measured(name, options.rounds))
     say("")
     say(report.table(figures))
     say(f"\nwritten to {report.write(figures, _RESULTS).relative_to(ROOT)}")
@@ -53,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev bench", description="Each figure against its baseline, in one run.")
     parser.add_argument("names", nargs="*", type=str.upper, choices=[*_MEASURES, []], metavar="NAME", help="only these")
     parser.add_argument("--rounds", type=int, help="rounds of each; else each figure's own number")
+    first = "on a busy machine: let all that is measured go before everybody else"
+    parser.add_argument("--undisturbed", action="store_true", help=first)
     parser.add_argument("--list", action="store_true", help="what there is")
     return parser
 
