@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-from tools import hosts, sizes
+from tools import hosts, native, sizes
 from tools.machine import PYTHON, ROOT, VENV, CannotContinueError, say
 
 # What a check found wrong; nothing when all is well.
@@ -43,6 +43,7 @@ _CHECKS = [
     Check("rule-tests", _program(_BIN / "ast-grep", "test", "--skip-snapshot-tests")),
     Check("hosts", hosts.problems),
     Check("sizes", sizes.problems),
+    Check("native", native.problems),
     Check("openapi", _program(PYTHON, _OPENAPI, "--check")),
     Check("manual", _program(PYTHON, "-m", "tools.manual", "--check")),
     Check("sdk", _program(PYTHON, "-m", "tools.sdk", "--check")),

@@ -81,6 +81,11 @@ def _mutants(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, "-m", "tools.mutants", *rest])
 
 
+def _native(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.native", *rest])
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "setup": _setup,
     "quickstart": _quickstart,
@@ -92,9 +97,10 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "manual": _manual,
     "sdk": _sdk,
     "mutants": _mutants,
+    "native": _native,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "bench", "openapi", "manual", "sdk", "mutants")
+_PASS_ON = ("quickstart", "test", "bench", "openapi", "manual", "sdk", "mutants", "native")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("openapi", help="write openapi/ from the code (--check: only compare)", add_help=False)
     twin = "make the synchronous client from the asynchronous source (--check: only compare)"
     commands.add_parser("sdk", help=twin, add_help=False)
+    native = "build native/spawner.c for each kind of processor (--check: only compare)"
+    commands.add_parser("native", help=native, add_help=False)
     mutants = "plant faults in the decisions and see whether the tests notice; takes minutes"
     commands.add_parser("mutants", help=mutants, add_help=False)
     return parser

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sandbay.api.contract import openapi
 from sandbay.api.strict import RoomyRoute, StrictRoute, parse
+from sandbay.api.wire.base import PATTERNS
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 from tests.api.served import CORE, IMAGES, SESSIONS, V1, Json, Served, answered, refused
@@ -189,7 +190,8 @@ def test_fields_of_a_deployment(shared: Served, fields: Json, param: str) -> Non
 
 @pytest.mark.parametrize("method, path, body, param", OTHERS)
 def test_fields_of_everything_else(shared: Served, method: str, path: str, body: Any, param: str) -> None:
-    refused(_send(shared, method, path, json.dumps(body)), 400, "invalid_body", param)
+    said = refused(_send(shared, method, path, json.dumps(body)), 400, "invalid_body", param)["message"]
+    assert not any(pattern in said for pattern in PATTERNS), "a name's rule is told in words"
 
 
 @pytest.mark.parametrize("path, param", QUERIES)

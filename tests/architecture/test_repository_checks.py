@@ -1,12 +1,15 @@
 """The checks of ./dev that are ours have been seen to fail."""
 
 import contextlib
+import json
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 
-from tools import hosts, setup, sizes
+from tools import hosts, native, setup, sizes
+from tools.machine import ROOT
 
 REGISTRY = hosts.NAMES[0]  # never in full here: this file is checked, too
 
@@ -79,6 +82,44 @@ def test_a_file_that_names_a_registry_is_refused_unless_ignored(repository: path
     assert hosts.problems() == []
     (repository / "README.md").write_text(f"one\nfrom {REGISTRY} two\n")
     assert hosts.problems() == [f"README.md:2: names the host of a package registry, {REGISTRY}"]
+
+
+@pytest.fixture
+def built(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A copy of the spawner's source, record and programs that the check takes for ours."""
+    for name in ("SOURCE", "RECORD", "PROGRAMS"):
+        original: pathlib.Path = getattr(native, name)
+        copy = tmp_path / original.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if original.is_dir() else shutil.copy)(original, copy)
+        monkeypatch.setattr(native, name, copy)
+    monkeypatch.setattr(native, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_what_is_built_is_as_it_was_built_wherever_it_is_built(built: pathlib.Path) -> None:
+    assert native.problems() == []
+
+
+def test_a_source_that_was_changed_since_is_named(built: pathlib.Path) -> None:
+    native.SOURCE.write_text(native.SOURCE.read_text() + "\n")
+    assert [problem.partition(" ")[0] for problem in native.problems()] == ["native/spawner.c"]
+
+
+@pytest.mark.parametrize("target", native.TARGETS, ids=lambda target: target.machine)
+def test_a_program_that_was_changed_since_is_named(built: pathlib.Path, target: native.Target) -> None:
+    content = bytearray(target.program.read_bytes())
+    content[-1] ^= 1
+    target.program.write_bytes(content)
+    assert len(native.problems()) == 1
+    record = json.loads(native.RECORD.read_text())
+    record[target.machine]["program"] = native._digest(target.program)
+    native.RECORD.write_text(json.dumps(record))
+    lack = target.lacks()
+    if lack is not None or target.made_by().items() - record[target.machine].items():
+        pytest.skip(f"this machine lacks {lack or 'the compiler that built it'}")
+    (problem,) = native.problems()
+    assert "other bytes" in problem
 
 
 def test_every_system_package_says_how_it_shows_and_why() -> None:

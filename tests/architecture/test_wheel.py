@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tools import native
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER = ["fastapi", "pydantic", "sqlalchemy", "alembic", "uvicorn", "structlog", "cryptography"]
 NO_INDEX = ("No matching distribution found", "Could not find a version", "No module named 'ensurepip'")
@@ -88,6 +90,15 @@ def test_no_server_came_along(installed: Environment) -> None:
     look = f"import importlib.util as u; print([name for name in {SERVER!r} if u.find_spec(name)])"
     assert installed.run("python", "-c", look).stdout == "[]\n"
     assert installed.run("python", "-m", "pip", "check").returncode == 0
+
+
+def test_the_spawner_came_along_for_every_processor(installed: Environment) -> None:
+    (folder,) = installed.folder.glob("lib/python3*/site-packages/sandbay/adapters/providers/oci/native")
+    assert {file.name for file in folder.iterdir()} == {target.program.name for target in native.TARGETS}
+    for target in native.TARGETS:
+        program = (folder / target.program.name).read_bytes()
+        assert program == target.program.read_bytes()
+        assert int.from_bytes(program[18:20], "little") == {"x86_64": 62, "aarch64": 183}[target.machine]
 
 
 def test_types_come_along(installed: Environment) -> None:

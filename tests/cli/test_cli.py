@@ -229,8 +229,10 @@ def test_whatever_becomes_of_the_command_the_session_goes(
 def test_exit_codes_of_the_command_are_its_own(environ: Point, sandbay: Sandbay, code: int) -> None:
     with scripted(answering(running(ended(code)))) as server:
         environ(server.url)
-        assert sandbay("run", "web", "--", "x").code == code
-        assert sandbay("sessions", "exec", SESSION, "--shell", "x").code == code
+        said = sandbay("run", "web", "-q", "--", "x")
+        assert (said.code, "x: probably" in said.err) == (code, code in (126, 127))
+        said = sandbay("sessions", "exec", SESSION, "--shell", "x")
+        assert (said.code, said.err) == (code, "")
 
 
 @pytest.mark.parametrize(
@@ -378,6 +380,39 @@ RELEASE = {
         {"platform": "linux/amd64", "digest": DIGEST, "index_digest": None, "providers": ["oci"], "size": 2048}
     ],
 }
+ON_DISK = {
+    "release": 3,
+    "platform": "linux/amd64",
+    "digest": DIGEST,
+    "bytes": 3 * 1024**2,
+    "shared": 1024**2,
+    "unique": 2 * 1024**2,
+    "last_used": "2026-01-02T03:04:05Z",
+    "kept": "required",
+    "why": "it is required on this node",
+    "goes_next": False,
+}
+DISK = {
+    "node": "n1",
+    "node_id": "nod_1",
+    "known": True,
+    "used": 4 * 1024**2,
+    "budget": 10 * 1024**2,
+    "high": 9 * 1024**2,
+    "low": 7 * 1024**2,
+    "free": 1024**3,
+    "leftover": 5,
+    "images": [
+        {
+            "image": "web",
+            "bytes": 4 * 1024**2,
+            "shared": 1024**2,
+            "unique": 3 * 1024**2,
+            "releases": [ON_DISK, {**ON_DISK, "release": 2, "kept": None, "why": None, "goes_next": True}],
+        }
+    ],
+    "waiting": [{"image": "data", "release": 1, "bytes": 8 * 1024**2}],
+}
 READINESS = {"node": "n1", "release": 3, "state": "ready", "attempt": 1, "bytes_done": 1, "bytes_total": 1}
 
 
@@ -397,6 +432,7 @@ def catalog() -> Table:
         f"GET {images}/web": Answer(body=IMAGE),
         f"GET {images}/web/releases/3": Answer(body=RELEASE),
         f"GET {images}/web/readiness": page(READINESS),
+        "GET /core/v1/sandbox/disk": page(DISK),
         f"PUT {images}/web/channels/stable": Answer(
             body={"image": "web", "name": "stable", "release": 3, "revision": 2}
         ),
@@ -422,6 +458,7 @@ def catalog() -> Table:
         ("images evict web", "in use"),
         ("images preload web", "web"),
         ("images retire web", "web"),
+        ("images df", "no: it is required on this node"),
         ("images readiness", "ready"),
         ("images readiness web", "ready"),
         ("deployment show", "local"),
@@ -602,3 +639,23 @@ def test_output_that_nobody_reads_ends_it_quietly(tmp_path: pathlib.Path) -> Non
             assert process.stderr is not None
             assert process.stderr.read() == b""
         assert server.whats()[-1] == DELETE
+
+
+def test_df_shows_what_is_shared_what_goes_and_what_waits(environ: Point, sandbay: Sandbay) -> None:
+    away = {**DISK, "node": "n2", "known": False, "images": [], "waiting": []}
+    with scripted(answering({"GET /core/v1/sandbox/disk": page(DISK, away)})) as server:
+        environ(server.url)
+        lines = [" ".join(line.split()) for line in sandbay("images", "df").out.splitlines()]
+        assert lines == [
+            "n1: 4.0 MiB of 10.0 MiB, 1.0 GiB free on the disk.",
+            "Above 9.0 MiB the longest unused go, until 7.0 MiB are left.",
+            "RELEASE BYTES SHARED UNIQUE LAST USED MAY GO",
+            "web 4.0 MiB 1.0 MiB 3.0 MiB",
+            "web:3 3.0 MiB 1.0 MiB 2.0 MiB 2026-01-02 03:04:05 no: it is required on this node",
+            "web:2 3.0 MiB 1.0 MiB 2.0 MiB 2026-01-02 03:04:05 next",
+            "5 B are no release's: layers of a prepare that has not ended.",
+            "data:1 waits for room: it will take about 8.0 MiB",
+            "n2: does not tell what its images take; it is away, or a daemon keeps them",
+        ]
+        assert sandbay("images", "df", "-q").out.split() == [str(2 * 1024**2), "web:2", "n1"]
+        assert json.loads(sandbay("images", "df", "--json").out) == {"items": [DISK, away]}

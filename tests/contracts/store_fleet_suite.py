@@ -217,6 +217,27 @@ class FleetSuite(StoreContract):
             assert wished not in store.read(Needs())
         refuses(store, AddWish(content("new"), NodeId("node_none"), NOW), MISSING)
 
+    def test_of_two_wishes_the_stronger_stays(self, store: Store) -> None:
+        ahead, demand = (AddWish(content("new"), NODE, NOW, why) for why in (Why.CACHED, Why.WISH))
+        for wishes, why in (((ahead,), Why.CACHED), ((demand,), Why.WISH), ((ahead, ahead), Why.WISH)):
+            store.apply(*wishes)
+            assert [need for need in store.read(Needs()) if need.key == content("new")] == [
+                Need(content("new"), why, NODE)
+            ]
+        refuses(store, Unpin(NODE, content("new")), IN_USE, "a wish")
+        store.apply(DropWish(content("new"), NODE), ahead)
+        assert Need(content("new"), Why.CACHED, NODE) in store.read(Needs())
+        refuses(store, Unpin(NODE, content("new")), IN_USE, "a wish")
+
+    def test_a_wish_stays_until_every_release_with_the_content_is_proved(self, store: Store) -> None:
+        """A decision that was made before the newer release came drops nothing that this one waits for."""
+        wished, drop = Need(content("new"), Why.WISH, NODE), DropWish(content("new"), NODE)
+        add, activate, *_ = published(release(2, variant("new")), "canary")
+        store.apply(add, AddWish(content("new"), NODE, NOW), drop)
+        assert wished in store.read(Needs())
+        store.apply(activate, drop)
+        assert wished not in store.read(Needs())
+
     def test_the_default_image_is_required_by_its_stable_channel_alone(self, store: Store) -> None:
         store.apply(SetDeployment(deployment(2, default=None), 1), *published(release(2), "canary"))
         store.apply(SetDeployment(deployment(3, default=WEB), 2))

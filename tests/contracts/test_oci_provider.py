@@ -17,6 +17,7 @@ import pytest
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
 from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.allocation import Presence
 from sandbay.domain.canonical import canonical
 from sandbay.domain.ids import AllocationId
@@ -25,8 +26,11 @@ from sandbay.domain.release import Variant
 from sandbay.engine.store import LayerStore
 from sandbay.ports.image_source import Wanted
 from sandbay.ports.provider import Provider
+from tests.contracts.provider_confinement import ConfinementSuite
+from tests.contracts.provider_exec import ExecSuite
 from tests.contracts.provider_harness import GENEROUS, Offer, Sandbox, Variants, start
 from tests.contracts.provider_suite import SandboxSuite, StateSuite
+from tests.contracts.provider_terminal import TerminalSuite
 from tests.support.leaks import leftovers
 from tests.support.oci_layout import BUSYBOX_CONFIG, HOST_PLATFORM, Layout, busybox_layers
 from tests.support.tar_entries import Entry, file
@@ -86,7 +90,8 @@ class OciHarness:
     offers = frozenset(Offer)
     provider: Provider
 
-    def __init__(self, images: Images) -> None:
+    def __init__(self, images: Images, settings: OciSettings | None = None) -> None:
+        self.settings = settings or OciSettings()
         self.variants = images.variants
         # Not below pytest's own folder: sandboxes have to be able to walk to it.
         self.home = Path(tempfile.mkdtemp(prefix="sandbay-suite-", dir="/var/tmp"))
@@ -133,7 +138,7 @@ class OciHarness:
     def _open(self) -> None:
         layers = LayerStore(self.home / "store", self._blobs)
         layers.sweep()
-        self._opened = OciProvider(self.home, self.run, layers, self.installation)
+        self._opened = OciProvider(self.home, self.run, layers, self.installation, self.settings)
         self.provider = self._opened
 
 
@@ -151,6 +156,13 @@ def shared(images: Images) -> Iterator[OciHarness]:
     harness.end()
 
 
+@pytest.fixture(scope="class")
+def spawnerless(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images, OciSettings(spawner=None))
+    yield harness
+    harness.end()
+
+
 class TestState(StateSuite):
     @pytest.fixture
     def harness(self, fresh: OciHarness) -> OciHarness:
@@ -163,6 +175,16 @@ class TestSandboxes(SandboxSuite):
         yield shared
         shared.destroy_all()
         assert leftovers(shared.installation, [shared.run]) == {}
+
+
+class TestThroughTheRuntime(ExecSuite, TerminalSuite, ConfinementSuite):
+    """Where sandboxes have no spawner, the same holds."""
+
+    @pytest.fixture
+    def harness(self, spawnerless: OciHarness) -> Iterator[OciHarness]:
+        yield spawnerless
+        spawnerless.destroy_all()
+        assert leftovers(spawnerless.installation, [spawnerless.run]) == {}
 
 
 @pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])

@@ -276,7 +276,7 @@ def test_migrating_keeps_what_is_there(path: Path) -> None:
 
 def test_an_upgrade_that_breaks_references_is_not_kept(path: Path) -> None:
     raw = SqliteRaw(path)
-    raw.connection.execute("INSERT INTO wishes VALUES ('node_none', 'x', '2026-01-01')")
+    raw.connection.execute("INSERT INTO wishes VALUES ('node_none', 'x', '2026-01-01', 2)")
     raw.connection.execute("DROP TRIGGER audit_delete_refused")
     raw.connection.commit()
     with pytest.raises(BrokenReferenceError, match="wishes"):

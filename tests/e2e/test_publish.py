@@ -134,6 +134,7 @@ def test_a_containerfile_reaches_its_context_and_nothing_else(house: Installatio
     for line in ("COPY ../secret /x", f"COPY {secret} /x"):
         done = publish(house, folder(house, "web", line))
         assert (done.code, done.refusal["code"]) == (125, "build_failed"), (line, done)
+        assert str(house.home) not in done.err, "where the host keeps things is not the image's business"
     tries = (f"cat {secret}", f"cat /proc/1/root{secret}", f"chroot /proc/1/root cat {secret}", "mknod /d b 254 0")
     published(house, folder(house, "web", f"RUN {' && '.join(f'! {it}' for it in tries)} && ! chroot / true"))
     place = folder(house, "web", "COPY link /x")

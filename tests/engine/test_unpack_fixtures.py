@@ -8,11 +8,11 @@ import pytest
 
 from sandbay.engine.limits import Limits
 from tests.support.canary import canary
-from tests.support.unpacking import Stack, differences, expected_of, needs_unpacking
+from tests.support.right_answer import FIXTURES, differences, expected_of
+from tests.support.unpacking import Stack, needs_unpacking
 
 pytestmark = needs_unpacking
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "images"
 # The groups about layers. What is wrong with blobs and documents is judged before a layer is unpacked.
 LAYERS = sorted(
     path.name

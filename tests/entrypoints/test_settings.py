@@ -2,6 +2,7 @@
 
 import pytest
 
+from sandbay.domain.disk import DiskBudget
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.entrypoints.settings import settings
@@ -21,6 +22,8 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
         "PLAIN_REGISTRIES",
         "NETWORK_ALLOW",
         "NAMESERVERS",
+        "STORE_BUDGET",
+        "STORE_MARKS",
     ):
         monkeypatch.delenv(f"SANDBAY_{name}", raising=False)
 
@@ -117,3 +120,39 @@ def test_what_is_no_place_for_blobs(place: str) -> None:
     refusal = caught.value.refusal
     assert (refusal.reason, refusal.param) == (Reason.INVALID_REFERENCE, "blobs")
     assert "hush" not in refusal.message
+
+
+BUDGET, MARKS = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
+
+
+@pytest.mark.parametrize(
+    "size, marks, budget",
+    [
+        ("", "", DiskBudget()),
+        ("80%", "90,75", DiskBudget()),
+        ("40GiB", "", DiskBudget(bytes=40 * 1024**3)),
+        (" 1.5TiB ", "80 , 70", DiskBudget(bytes=3 * 1024**4 // 2, high=0.8, low=0.7)),
+        ("1048576", "100,1", DiskBudget(bytes=1024**2, high=1.0, low=0.01)),
+        ("12.5%", "50,50", DiskBudget(share=0.125, high=0.5, low=0.5)),
+    ],
+)
+def test_what_images_may_take_of_the_disk(
+    monkeypatch: pytest.MonkeyPatch, size: str, marks: str, budget: DiskBudget
+) -> None:
+    monkeypatch.setenv(BUDGET, size)
+    monkeypatch.setenv(MARKS, marks)
+    assert settings().store_budget == budget
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *((BUDGET, text) for text in ("0", "-1GiB", "40GB", "101%", "0%", "much", "40 GiB 80%", "1e9")),
+        *((MARKS, text) for text in ("75,90", "90", "90,75,60", "101,50", "90,0", "high,low", "0.9,0.7")),
+    ],
+)
+def test_what_is_no_budget_is_refused_by_its_setting(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(RefusedError) as caught:
+        settings()
+    assert (caught.value.refusal.reason, caught.value.refusal.param) == (Reason.INVALID_BODY, name)

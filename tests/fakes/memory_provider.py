@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from signal import Signals
 from typing import TypeVar
 
@@ -35,6 +36,7 @@ from sandbay.domain.command import (
     workdir_of,
 )
 from sandbay.domain.declaration import Ability, ArtifactRule, Declaration, Isolation, Mode, Network, Resource
+from sandbay.domain.disk import Disk, HeldVariant, Marks, coming
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.platform import Platform
@@ -62,6 +64,7 @@ STEPS = (
     *("create:recorded", "create:started", "destroy:killed", "remove:unlisted"),
 )
 PASSWD = b"root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 T = TypeVar("T")
 GROUP = b"root:x:0:\nagent:x:1000:\n"
 
@@ -125,12 +128,15 @@ class Sandbox:
 class World:
     """The durable part of a node. `unpacked` counts the real work done per variant.
 
-    `lacks`: network modes that its host cannot enforce, whatever its provider declares elsewhere.
+    `lacks`: network modes that its host cannot enforce, whatever its provider declares elsewhere. `budget`: bytes for
+    images, with marks at nine tenths and at seven; without one nothing is ever let go. A plain layer takes its size.
     """
 
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
     lacks: frozenset[Network] = frozenset()
+    budget: int | None = None
+    used: dict[ContentKey, datetime] = field(default_factory=dict)
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
@@ -193,6 +199,7 @@ class MemoryProvider:
             knobs.pass_gate()
             if knobs.failures:
                 raise RefusedError(knobs.failures.pop(0), "as the test wants it")
+            self._refuse_unless_room(variant)
             if key in self.world.damaged:
                 raise RefusedError(Reason.DIGEST_MISMATCH, "the bytes do not have their digest")
             progress(PrepareProgress(Phase.FETCH, variant.size, variant.size))
@@ -203,6 +210,7 @@ class MemoryProvider:
             progress(PrepareProgress(Phase.COMMIT, variant.size, variant.size))
             with self._lock:
                 self.world.held[key] = variant
+                self.world.used[key] = datetime.now(UTC)
             knobs.step("prepare:committed")
 
     def probe(self, variant: Variant) -> None:
@@ -228,8 +236,27 @@ class MemoryProvider:
         with self._lock:
             return sorted(self.world.held)
 
+    def disk(self) -> Disk | None:
+        with self._lock:
+            if self.world.budget is None:
+                return None
+            held = dict(self.world.held)
+        parts = {layer.diff_id: layer.size for it in held.values() for layer in it.layers}
+        variants = tuple(
+            HeldVariant(key, frozenset(layer.diff_id for layer in it.layers), self.world.used.get(key, _NEVER))
+            for key, it in held.items()
+        )
+        budget = self.world.budget
+        return Disk(parts, variants, Marks(budget, budget * 9 // 10, budget * 7 // 10), budget)
+
+    def _refuse_unless_room(self, variant: Variant) -> None:
+        disk = self.disk()
+        if disk is not None and disk.used + sum(coming(variant.layers).least.values()) > disk.marks.budget:
+            raise RefusedError(Reason.NO_SPACE, "the budget does not hold it")
+
     def create(self, order: Order) -> Booted:
         with self._lock:
+            self.world.used[order.frozen.content_key] = datetime.now(UTC)
             there = self.world.sandboxes.get(order.allocation)
             if there is not None and there.started:
                 if there.gone.is_set():

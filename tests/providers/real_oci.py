@@ -22,8 +22,9 @@ from sandbay.adapters.providers.oci.allocations import AllocationFolders
 from sandbay.adapters.providers.oci.freeing import Freer
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.network import SandboxNetwork
-from sandbay.adapters.providers.oci.provider import OciProvider, OciSettings
+from sandbay.adapters.providers.oci.provider import OciProvider
 from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.allocation import Order
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Network

@@ -1,12 +1,13 @@
 """The runtime's bundle, as data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbay.adapters.providers.oci.bundle import CAPABILITIES, INIT, Parts, program, spec
+from sandbay.adapters.providers.oci.bundle import CAPABILITIES, INIT, Parts, Program, process, spec
 from sandbay.adapters.providers.oci.cgroups import group_path
 from sandbay.adapters.providers.oci.seccomp import NAMESPACE_FLAGS, allowed_calls, profile
 from sandbay.domain.command import User
@@ -15,13 +16,15 @@ PARTS = Parts(
     hostname="ses_1",
     rootfs=Path("/run/x/rootfs"),
     workspace=Path("/home/x/workspace"),
-    init=Path("/usr/bin/catatonit"),
+    init=Path("/run/x/init"),
+    spawns=True,
     base=0x70010000,
     group=group_path("ins_1", "alo_1"),
     open_files=20_000,
     resources={"pids": {"limit": 64}},
     seccomp=profile("x86_64"),
 )
+REAPED = replace(PARTS, spawns=False)
 FORBIDDEN = (
     *("mount", "umount2", "unshare", "setns", "pivot_root", "open_tree", "move_mount", "fsopen", "mount_setattr"),
     *("bpf", "perf_event_open", "init_module", "finit_module", "kexec_load", "keyctl", "add_key", "request_key"),
@@ -34,12 +37,18 @@ def _document() -> Any:
     return json.loads(json.dumps(spec(PARTS)))
 
 
-def test_the_first_process_is_our_init_without_a_capability() -> None:
-    process = _document()["process"]
-    assert process["args"] == [INIT, "-P"]
-    assert process["capabilities"] == {}
-    assert process["noNewPrivileges"] is True
-    assert process["env"] == []
+@pytest.mark.parametrize(
+    "parts, args, held",
+    [
+        (PARTS, [INIT], {key: list(CAPABILITIES) for key in ("bounding", "effective", "permitted")}),
+        (REAPED, [INIT, "-P"], {}),
+    ],
+)
+def test_the_first_process_holds_only_what_it_hands_on(parts: Parts, args: list[str], held: object) -> None:
+    first: Any = spec(parts)["process"]
+    assert (first["args"], first["capabilities"]) == (args, held)
+    assert first["noNewPrivileges"] is True
+    assert first["env"] == []
 
 
 def test_root_inside_is_the_first_id_of_the_range() -> None:
@@ -69,7 +78,7 @@ def test_nothing_of_the_host_is_mounted_but_workspace_and_init() -> None:
 
 @pytest.mark.parametrize("uid, held", [(0, set(CAPABILITIES)), (1000, set())])
 def test_only_root_holds_capabilities(uid: int, held: set[str]) -> None:
-    document: Any = program(["x"], {"A": "1"}, User(uid, 7, (8, 9)), "/w", open_files=20_000)
+    document: Any = process(Program("/x", ["x"], {"A": "1"}, User(uid, 7, (8, 9)), "/w"), open_files=20_000)
     assert set(document["capabilities"]["effective"]) == set(document["capabilities"]["permitted"]) == held
     assert set(document["capabilities"]["bounding"]) == set(CAPABILITIES)
     assert document["user"] == {"uid": uid, "gid": 7, "additionalGids": [8, 9]}
@@ -83,7 +92,7 @@ def test_no_capability_that_reaches_beyond_files_and_processes() -> None:
 
 @pytest.mark.parametrize("available, given", [(20_000, 20_000), (2**40, 65_536)])
 def test_open_files_are_bounded_by_what_this_process_may_give(available: int, given: int) -> None:
-    document: Any = program(["x"], {}, User(0, 0), "/", open_files=available)
+    document: Any = process(Program("/x", ["x"], {}, User(0, 0), "/"), open_files=available)
     assert {"type": "RLIMIT_NOFILE", "soft": given, "hard": given} in document["rlimits"]
 
 

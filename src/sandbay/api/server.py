@@ -13,6 +13,7 @@ from sandbay.api import (
     audit,
     channels,
     deployment,
+    disk,
     errors,
     events,
     exec,  # noqa: A004 - it is the resource's name
@@ -44,7 +45,7 @@ _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
     *(channels.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
-    *(nodes.router, projects.router, sessions.admin_router, audit.router),
+    *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )

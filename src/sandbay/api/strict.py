@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from sandbay.api.wire.base import PATTERNS
 from sandbay.domain.errors import Facts, Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 
@@ -161,7 +162,7 @@ def refusal_of(error: RequestValidationError) -> Refusal:
     """The first field at fault. What was sent there is not repeated."""
     first: Mapping[str, Any] = error.errors()[0]
     path = [str(part) for part in first["loc"][1:] if part != "[key]"]
-    message = str(first["msg"]).removeprefix("Value error, ")
+    message = PATTERNS.get(first.get("ctx", {}).get("pattern"), str(first["msg"]).removeprefix("Value error, "))
     return Refusal(Reason.INVALID_BODY, message, _dotted(path) if path else "body")
 
 

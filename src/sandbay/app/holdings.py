@@ -82,7 +82,7 @@ def preload(core: Core, actor: Actor, name_or_id: str, number: int | None, node:
     entry = find_image(core, name_or_id)
     release = stable_or(entry, number).release
     now = core.clock.now()
-    wishes = [AddWish(key, target.id, now) for key in _keys(release) for target in _targets(core, node)]
+    wishes = [AddWish(key, target.id, now, Why.CACHED) for key in _keys(release) for target in _targets(core, node)]
     facts = {"release": f"{entry.image.name}:{release.number}", "nodes": [w.node for w in wishes]}
     core.store.apply(*wishes, audit.done(core, actor, "image.preload", entry.image.id, facts))
     core.changed.set()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sandbay.app import audit
 from sandbay.app.contracts import settle_check
 from sandbay.app.core import SYSTEM, Core
+from sandbay.app.disk import grant
 from sandbay.app.place_session import order_of
 from sandbay.app.proofs import consequences
 from sandbay.app.wants import wanted_for
@@ -108,6 +109,11 @@ class NodeReports:
             return True
         return False
 
+    def spare(self, node: NodeId, epoch: int, keys: Sequence[ContentKey]) -> frozenset[ContentKey]:
+        """Grant what nothing needs there; a node of an older epoch gets no grant."""
+        current = next((n for n in self._core.store.read(Nodes()) if n.id == node), None)
+        return grant(self._core, current, keys) if current is not None and current.epoch == epoch else frozenset()
+
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """Store where an allocation stands. A booted identity that is not the frozen one closes it."""
         core = self._core
@@ -167,8 +173,11 @@ class NodeReports:
 
 
 def _found(row: ReadinessRow, held: Sequence[ContentKey]) -> Readiness:
-    """At hello: what is on disk is to be verified again; what is not is absent, or lost where it was ready."""
-    if row.key in held:
+    """At hello: what is on disk and pinned is to be verified again; anything else is absent.
+
+    Without a pin the bytes were being fetched or were granted to be dropped: the node fetches on, or lets them go.
+    """
+    if row.pinned and row.key in held:
         return replace(row.readiness, state=ReadinessState.VERIFYING, attempt=0, fault=None, retry_at=None)
     return Readiness()
 

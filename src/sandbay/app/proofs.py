@@ -28,12 +28,12 @@ def consequences(core: Core, node: NodeId, key: ContentKey, readiness: Readiness
         held = _holding(core, key)
         due = any(release.is_due(v) for _, release in held for v in release.release.variants if v.content_key == key)
         moves = [moved(core, it, ready(it[1].status, it[1].contract)) for it in held]
-        return [*([] if due else [DropWish(key, node)]), *(change for changes in moves for change in changes)]
+        return [*(change for changes in moves for change in changes), *([] if due else [DropWish(key, node)])]
     if readiness.state is ReadinessState.FAILED and readiness.fault and readiness.fault.reason in REJECTING:
         verdict = Verdict(ReleaseState.REJECTED, readiness.fault)
         pending = [it for it in _holding(core, key) if it[1].status.state is ReleaseState.PENDING]
         changes = [change for it in pending for change in moved(core, it, verdict)]
-        return [DropWish(key, node), *changes] if changes else []
+        return [*changes, DropWish(key, node)] if changes else []
     return []
 
 

@@ -21,6 +21,7 @@ from sandbay.ports.records import Page
 from sandbay.ports.store import ExpiredUploads, Needs, Nodes, OpenAllocations, ReadinessRows, Sessions
 
 _TO_START = frozenset({AllocationState.RESERVED, AllocationState.STARTING})
+_WISHES = frozenset({Why.WISH, Why.CACHED})
 _PAGE = 500
 
 
@@ -44,7 +45,7 @@ def _settle_wishes(core: Core) -> None:
     """What a node has proved already, for another image with the same bytes, it will not report again."""
     cells = {(row.node, row.key): row.readiness for row in core.store.read(ReadinessRows())}
     for need in core.store.read(Needs()):
-        if need.why is not Why.WISH or need.node is None or (need.node, need.key) not in cells:
+        if need.why not in _WISHES or need.node is None or (need.node, need.key) not in cells:
             continue
         changes = consequences(core, need.node, need.key, cells[need.node, need.key])
         if not changes:

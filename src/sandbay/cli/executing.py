@@ -19,6 +19,8 @@ Command = str | Sequence[str] | None
 """A shell line, arguments, or the image's own command."""
 
 _PIECE = 64 * 1024
+_NOT_STARTED = {126: "probably no program that can be executed", 127: "probably not in the image"}
+"""What 126 and 127 mean of a command that said nothing: a shell that found no program would have."""
 
 
 def standard_input(*, wanted: bool) -> bytes | None:
@@ -54,16 +56,23 @@ def follow(commands: "Commands", command: Command, options: "Options", *, intera
             undo.enter_context(terminal.resizes(stream.resize))
             if interactive:
                 undo.enter_context(terminal.raw())
-        return _pass_on(stream, options)
+        code, silent = _pass_on(stream, options)
+    if silent and code in _NOT_STARTED and not isinstance(command, str):
+        asked = command[0] if command else "the image's own command"
+        print(f"sandbay: {render.clean(asked)}: {_NOT_STARTED[code]} (exit code {code}, no output)", file=sys.stderr)
+    return code
 
 
-def _pass_on(stream: "CommandStream", options: "Options") -> int:
+def _pass_on(stream: "CommandStream", options: "Options") -> tuple[int, bool]:
+    """The exit code, and whether there was no output."""
     outputs = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+    silent = True
     for chunk in stream:
+        silent = False
         output = outputs[chunk.stream]
         output.write(chunk.data)
         output.flush()
-    return _exit_code(stream.exit_code, timed_out=stream.timed_out, timeout=options.timeout)
+    return _exit_code(stream.exit_code, timed_out=stream.timed_out, timeout=options.timeout), silent
 
 
 def collect(commands: "Commands", command: Command, options: "Options", about: dict[str, Any]) -> int:

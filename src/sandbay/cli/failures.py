@@ -93,5 +93,6 @@ def report(error: Named, *, as_json: bool) -> None:
         print(json.dumps(error.envelope(), indent=2), file=sys.stderr)
         return
     own = error.next_step if isinstance(error, CommandError) else ""
-    print(f"sandbay: {clean(error.message)} ({clean(error.code)})", file=sys.stderr)
+    where = clean(f"{getattr(error, 'param', None) or ''}: ") if error.code == "invalid_body" else ""
+    print(f"sandbay: {where}{clean(error.message)} ({clean(error.code)})", file=sys.stderr)
     print(f"  {own or _NEXT.get(error.code, _OTHERWISE)}", file=sys.stderr)

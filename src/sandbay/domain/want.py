@@ -9,11 +9,12 @@ from sandbay.domain.release import ContentKey
 
 
 class Why(IntEnum):
-    """In the order in which prepares get their slots."""
+    """In the order in which prepares get their slots. A wish comes of demand; what is cached is there ahead of it."""
 
     REQUIRED = 0
     SESSION = 1
     WISH = 2
+    CACHED = 3
 
 
 @dataclass(frozen=True, slots=True)

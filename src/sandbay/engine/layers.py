@@ -90,6 +90,10 @@ class LayerTrees:
         self._records = make_folder(root / "layers")
         self._locks = make_folder(root / "locks")
 
+    def known(self) -> tuple[str, ...]:
+        """The keys that have a record, in a stable order."""
+        return tuple(f"sha256:{path.stem}" for path in sorted(self._records.glob("*.json")))
+
     def record(self, key: str) -> LayerRecord | None:
         """The tree of this key if it is here. A record that is damaged or whose tree is gone counts for nothing."""
         try:

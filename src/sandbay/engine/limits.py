@@ -22,6 +22,8 @@ class Limits:
     """Of one layer: the sizes of its files, holes included."""
     entries: int = 3_000_000
     """Of one layer, folders that no entry names included."""
+    cpu_seconds: int = 3_600
+    """Processor time for unpacking one layer: many times what any that is within the other limits takes."""
     id_range: int = 65_536
     """Owners are below this: what one sandbox's user namespace maps."""
     path_bytes: int = 4_095

@@ -64,6 +64,7 @@ CGROUP2_MAGIC = 0x63677270
 CGROUP_V1_MAGIC = 0x0027E0EB
 
 _PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
 _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
@@ -76,6 +77,8 @@ _SYS_OPENAT2 = 437
 _SYS_MOUNT_SETATTR = 442
 
 _CAPABILITY_VERSION_3 = 0x20080522
+_SECCOMP_MODE_FILTER = 2
+_FILTER_BYTES = 8
 
 _SYNC_FILE_RANGE_WRITE = 2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -95,6 +98,10 @@ class _MountAttr(ctypes.Structure):
         ("propagation", ctypes.c_uint64),
         ("userns_fd", ctypes.c_uint64),
     ]
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]  # type: ignore[mutable-override]
 
 
 class _CapabilityHeader(ctypes.Structure):
@@ -203,6 +210,14 @@ def set_no_new_privileges() -> None:
 def set_dumpable(dumpable: bool) -> None:  # noqa: FBT001 - the kernel's own switch
     """Whether others of the same user may trace this process or read its memory."""
     _checked(_prctl(_PR_SET_DUMPABLE, int(dumpable)))
+
+
+def set_seccomp_filter(program: bytes) -> None:
+    """Let this filter, an array of `struct sock_filter`, judge every further call of this thread, for ever."""
+    described = _FilterProgram(len(program) // _FILTER_BYTES, program)
+    zero = ctypes.c_ulong(0)
+    mode = ctypes.c_ulong(_SECCOMP_MODE_FILTER)
+    _checked(_libc.prctl(ctypes.c_int(_PR_SET_SECCOMP), mode, ctypes.byref(described), zero, zero))
 
 
 def set_child_subreaper() -> None:

@@ -6,7 +6,9 @@ locks/records                       owned while records or documents are written
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,18 @@ class Records:
         if stored.content_key != key:
             raise lost("its record is another's")
         return stored
+
+    def used_at(self, key: ContentKey) -> float | None:
+        """When `touch` was last called, or else when it was committed, in seconds; None when there is no record."""
+        try:
+            return self._path(key).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
+    def touch(self, key: ContentKey) -> None:
+        """Note that it is used now. Harmless when there is no record, and when the note is lost."""
+        with suppress(FileNotFoundError):
+            os.utime(self._path(key))
 
     def document(self, digest: str) -> bytes:
         """A manifest or config, verified. Refuses with `content_lost`."""

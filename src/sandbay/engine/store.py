@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbay.domain.disk import Disk, DiskBudget
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import MANIFEST_DIGEST, ContentKey, ImageConfig, Variant, content_key
+from sandbay.domain.release import MANIFEST_DIGEST, ContentKey, ImageConfig, Layer, Variant, content_key
 from sandbay.engine.digest import read_verified, wrong_size
 from sandbay.engine.durable import room
 from sandbay.engine.image_documents import ImageDocuments, read_image
@@ -22,6 +23,7 @@ from sandbay.engine.layers import LayerRecord, LayerTrees, shown
 from sandbay.engine.limits import Limits
 from sandbay.engine.meter import Meter
 from sandbay.engine.records import Records, StoredLayer, StoredVariant, lost
+from sandbay.engine.usage import Usage
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.provider import Phase, PrepareProgress, Progress
 
@@ -44,10 +46,13 @@ class Record:
 class LayerStore:
     """All variants in one folder. Threads and processes may share it."""
 
-    def __init__(self, root: Path, blobs: Blobs, limits: Limits | None = None) -> None:
+    def __init__(
+        self, root: Path, blobs: Blobs, limits: Limits | None = None, budget: DiskBudget | None = None
+    ) -> None:
         """Open the store, made where it is new."""
         self._blobs, self._limits = blobs, limits or Limits()
         self._trees, self._records = LayerTrees(root), Records(root)
+        self._usage = Usage(root, self._trees, self._records, budget or DiskBudget())
 
     def sweep(self) -> None:
         """Remove what a crash left; for the start. What living processes are working on stays."""
@@ -89,6 +94,7 @@ class LayerStore:
             progress(PrepareProgress(Phase.COMMIT, variant.size, variant.size))
             return
         image = self._fetch(variant)
+        self._refuse_unless_room(image.layers)
         meter = Meter(progress, image.sizes)
         for digest in image.by_digest:
             meter.finish(digest)
@@ -105,6 +111,23 @@ class LayerStore:
         """Drop a variant, then the trees that no other one needs. Repeating it is harmless."""
         self._records.remove(key)
         self._drop_orphans()
+
+    def disk(self) -> Disk:
+        """All bytes of the store, what has them, and the marks that they count against."""
+        return self._usage.disk()
+
+    def touch(self, key: ContentKey) -> None:
+        """Note that a variant is used now: the longest unused are let go first."""
+        self._records.touch(key)
+
+    def _refuse_unless_room(self, layers: Sequence[Layer]) -> None:
+        """Before anything is fetched. What an interrupted prepare of another image left goes before that is said."""
+        try:
+            self._usage.refuse_unless_room(layers)
+        except RefusedError:
+            mine = frozenset(layer.diff_id for layer in layers)
+            self._trees.drop_unless(lambda: self._records.layer_keys() | mine)
+            self._usage.refuse_unless_room(layers)
 
     def _drop_orphans(self) -> None:
         self._trees.drop_unless(self._records.layer_keys)

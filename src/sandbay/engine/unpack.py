@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from typing import IO, Any, Self
 
 from sandbay.domain.errors import Refusal
 from sandbay.domain.reasons import Reason
-from sandbay.engine.limits import Limits
+from sandbay.engine.limits import Limits, exceeded
 from sandbay.engine.lower import Needs
 from sandbay.engine.unpack_child import Order
 
@@ -109,6 +110,9 @@ class Unpacker:
         answer = _read(process.stdout, _MOST_ANSWER)
         said = _read(process.stderr, _PIPE)
         code = process.wait()
+        if code == -signal.SIGXCPU:
+            most = self._order.limits.cpu_seconds
+            return exceeded("cpu_seconds", most + 1, most)
         try:
             told = json.loads(answer)
         except ValueError:

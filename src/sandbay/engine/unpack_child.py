@@ -2,8 +2,9 @@
 
 Started by `engine.unpack` in a fresh interpreter. Plain tar on descriptor 0, one JSON document on descriptor 1:
 `{"unpacked": …}`, `{"refusal": …}` or `{"fault": …}`. From `confine` on it has a root folder with nothing but the
-layer in it, no network, no device it could open, seven capabilities and nothing to gain more with. It imports
-little, because every layer pays for it, and nothing late, because there is nothing to import from any more.
+layer in it, no network, no device it could open, seven capabilities and nothing to gain more with, and the kernel
+answers only the calls of `engine.seccomp`. It imports little, because every layer pays for it, and nothing late,
+because there is nothing to import from any more.
 """
 
 import errno
@@ -21,6 +22,7 @@ from sandbay.engine import linux
 from sandbay.engine.budget import Budget
 from sandbay.engine.extract import Extractor
 from sandbay.engine.limits import Limits, exceeded
+from sandbay.engine.seccomp import program_for
 from sandbay.engine.tar import TarError, TarLimitError, TarReader
 from sandbay.engine.tree import Tree
 
@@ -141,16 +143,26 @@ def confine(order: Order) -> tuple[int, int | None]:
     _limit(resource.RLIMIT_NOFILE, _FILES)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, order.limits.unpacked_bytes)
+    # At the soft limit a signal says what happened; at the hard one nothing could.
+    _limit(resource.RLIMIT_CPU, order.limits.cpu_seconds + 1, spare=60)
     linux.keep_capabilities(_CAPABILITIES)
     linux.set_no_new_privileges()
     linux.set_dumpable(False)
+    _filter_calls()
     return root, view
 
 
-def _limit(kind: int, most: int) -> None:
+def _filter_calls() -> None:
+    program = program_for(machine := os.uname().machine)
+    if program is None:
+        raise PermissionError(errno.EPERM, f"no list of calls is known for {machine}")
+    linux.set_seccomp_filter(program)
+
+
+def _limit(kind: int, most: int, *, spare: int = 0) -> None:
     hard = resource.getrlimit(kind)[1]
-    bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (bound, bound))
+    soft, last = (bound if hard == resource.RLIM_INFINITY else min(bound, hard) for bound in (most, most + spare))
+    resource.setrlimit(kind, (soft, last))
 
 
 def _view(at: str, lowers: tuple[str, ...]) -> int:

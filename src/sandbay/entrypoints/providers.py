@@ -14,5 +14,5 @@ def adapters() -> dict[str, ProviderAdapter]:
 
 def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provider:
     """The local node's provider."""
-    place = ProviderPlace(settings.home, settings.run, blobs, installation, settings.reach)
+    place = ProviderPlace(settings.home, settings.run, blobs, installation, settings.reach, settings.store_budget)
     return adapters()[settings.provider].open(place)

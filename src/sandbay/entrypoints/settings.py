@@ -2,11 +2,13 @@
 
 import math
 import os
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
+from sandbay.domain.disk import DiskBudget
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, parse_oci
@@ -22,6 +24,9 @@ DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
 BLOBS_VARIABLE = "SANDBAY_BLOBS"
+BUDGET_VARIABLE, MARKS_VARIABLE = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
+_WHOLE = 100
+_UNITS = {"": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
 _BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
 _BLOBS_SCHEME, _BLOBS_FOLDER = "oci://", "/blobs"
@@ -49,6 +54,8 @@ class Settings:
     """Goes before what is kept for that registry."""
     reach: Reach = field(default_factory=Reach)
     """What sandboxes with a network reach of what is denied by itself, and whom they ask for names."""
+    store_budget: DiskBudget = field(default_factory=DiskBudget)
+    """What the images may take of this node's disk."""
     requests_per_second: float | None = None
     """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
@@ -99,8 +106,11 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
     `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
+    `SANDBAY_STORE_BUDGET` is what the images of the node may take of its disk, as `40GiB` or `80%`, and
+    `SANDBAY_STORE_MARKS`, as `90,75`, above how many percent of that the longest unused go, until how many are left.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
-    Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address or rate.
+    Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address, rate,
+    size or marks.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -115,9 +125,30 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
+        store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
+
+
+def _budget(size: str | None, marks: str | None) -> DiskBudget:
+    budget = DiskBudget()
+    if size:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(%|[KMGT]iB|)", size.strip())
+        number, unit = (float(found[1]), found[2]) if found else (0.0, "")
+        if number <= 0 or (unit == "%" and number > _WHOLE):
+            message = f"{BUDGET_VARIABLE} must be bytes (40GiB) or a share of the disk (80%)"
+            raise RefusedError(Reason.INVALID_BODY, message, param=BUDGET_VARIABLE)
+        granted = {"share": number / _WHOLE} if unit == "%" else {"bytes": round(number * _UNITS[unit])}
+        budget = replace(budget, **granted)
+    if marks:
+        numbers = re.fullmatch(r"(\d+) *, *(\d+)", marks.strip())
+        high, low = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+        if not 0 < low <= high <= _WHOLE:
+            message = f"{MARKS_VARIABLE} must be two percentages of the budget, the higher first, as 90,75"
+            raise RefusedError(Reason.INVALID_BODY, message, param=MARKS_VARIABLE)
+        budget = replace(budget, high=high / _WHOLE, low=low / _WHOLE)
+    return budget
 
 
 def _rate(text: str | None) -> float | None:

@@ -4,7 +4,7 @@ The events go through `domain.readiness.advance`; the agent does what the new st
 wanted set is level-triggered: called again with the same input, it says the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sandbay.domain.readiness import Readiness, ReadinessEvent, ReadinessState
@@ -16,13 +16,22 @@ _BUSY = frozenset({ReadinessState.PULLING, ReadinessState.VERIFYING})
 Moves = tuple[tuple[ContentKey, ReadinessEvent], ...]
 
 
-def prepare(wanted: WantedSet, held: Mapping[ContentKey, Readiness], slots: int, now: datetime) -> Moves:
-    """Events, in the order in which they are to be applied. `slots` is how many prepares may run at once."""
+def prepare(
+    wanted: WantedSet,
+    held: Mapping[ContentKey, Readiness],
+    slots: int,
+    now: datetime,
+    waiting: Collection[ContentKey] = (),
+) -> Moves:
+    """Events, in the order in which they are to be applied.
+
+    `slots` is how many prepares may run at once. What is `waiting` for room is queued and gets none.
+    """
     reasons = wanted.reasons()
     moves = [(key, event) for key in reasons if (event := _towards(held.get(key, Readiness()), now)) is not None]
     moves += [(key, ReadinessEvent.UNWANTED) for key, it in held.items() if key not in reasons and _lingers(it)]
     free = slots - sum(it.state in _BUSY for it in held.values())
-    queued = [key for key in reasons if _will_queue(held.get(key, Readiness()), now)]
+    queued = [key for key in reasons if key not in waiting and _will_queue(held.get(key, Readiness()), now)]
     return (*moves, *((key, ReadinessEvent.SLOT) for key in queued[: max(free, 0)]))
 
 

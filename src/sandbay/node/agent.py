@@ -10,6 +10,7 @@ from sandbay.domain.allocation import Booted, Order
 from sandbay.domain.command import Command
 from sandbay.domain.contract import CheckOrder
 from sandbay.domain.declaration import Ability
+from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.node import HEARTBEAT
@@ -48,7 +49,14 @@ class Agent:
     def __init__(self, identity: Identity, provider: Provider, core: CoreReports, clock: Clock) -> None:
         """Nothing happens before `start`."""
         self._identity, self._provider, self._core, self._clock = identity, provider, core, clock
-        self._images = ImageKeeper(provider, clock, self._report_image, self._disagree, identity.prepares)
+        self._images = ImageKeeper(
+            provider,
+            clock,
+            self._report_image,
+            self._disagree,
+            lambda keys: core.spare(identity.node, self._epoch, keys),
+            identity.prepares,
+        )
         self._allocations = AllocationRunner(
             provider,
             self._report_allocation,
@@ -93,6 +101,10 @@ class Agent:
     def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant to remove it."""
         self._images.drop(key, attempt)
+
+    def disk(self) -> Disk | None:
+        """What image bytes take here."""
+        return self._provider.disk()
 
     def start_allocation(self, order: Order) -> None:
         """Run an allocation."""

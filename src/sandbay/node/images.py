@@ -18,6 +18,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Fault, Variant
 from sandbay.domain.want import Why
 from sandbay.flow.prepare import prepare
+from sandbay.node.space import Space, Spare
 from sandbay.ports.clock import Clock
 from sandbay.ports.node_link import Wanted
 from sandbay.ports.provider import PrepareProgress, Provider
@@ -34,13 +35,23 @@ log = structlog.get_logger()
 class ImageKeeper:
     """Readiness of every variant that this node was ever told of, and the work towards it."""
 
-    def __init__(self, provider: Provider, clock: Clock, report: Report, lost: Callable[[], None], slots: int) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        clock: Clock,
+        report: Report,
+        lost: Callable[[], None],
+        spare: Spare,
+        slots: int,
+    ) -> None:
         """`slots`: how many prepares run at once. `lost` is called when Core and node disagree."""
         self._provider, self._clock, self._report, self._lost = provider, clock, report, lost
+        self._space = Space(provider.disk, spare, clock)
         self._slots = slots
         self._lock = threading.RLock()
         self._wanted = Wanted()
         self._held: dict[ContentKey, Readiness] = {}
+        self._discarding: set[ContentKey] = set()
         self._generation = 0
         self._work = ThreadPoolExecutor(slots + 1, "sandbay-prepare")
 
@@ -61,9 +72,10 @@ class ImageKeeper:
             self.step()
 
     def step(self) -> None:
-        """Apply what `flow.prepare` says now; harmless when there is nothing to do."""
+        """Apply what `flow.evict` and `flow.prepare` say now; harmless when there is nothing to do."""
         with self._lock:
-            for key, event in prepare(self._wanted.items, self._held, self._slots, self._clock.now()):
+            waiting = self._make_room()
+            for key, event in prepare(self._wanted.items, self._held, self._slots, self._clock.now(), waiting):
                 self._move(key, event)
 
     def retry(self, key: ContentKey) -> None:
@@ -95,6 +107,37 @@ class ImageKeeper:
     def close(self) -> None:
         """Take no more work; what runs ends by itself or with the process."""
         self._work.shutdown(wait=False, cancel_futures=True)
+
+    def _make_room(self) -> frozenset[ContentKey]:
+        """Let go what Core grants; tells what has to wait for it."""
+        going = dict.fromkeys(self._discarding, Readiness(ReadinessState.EVICTING))
+        room = self._space.look(self._wanted, {**self._held, **going}, self._slots)
+        for key in self._space.granted(room.go):
+            it = self._held.get(key, Readiness())
+            if it.state is ReadinessState.READY:
+                self._move(key, ReadinessEvent.DROP, it.attempt)
+            else:
+                self._discarding.add(key)
+                self._work.submit(self._discard, key)
+        return room.wait
+
+    def _discard(self, key: ContentKey) -> None:
+        """Bytes that nobody is told of: what a crash left between the grant and its end, for example."""
+        try:
+            self._remove(key)
+        except Exception:
+            log.exception("what nobody needs could not be removed", key=key)
+        with self._lock:
+            self._discarding.discard(key)
+            self.step()
+
+    def _remove(self, key: ContentKey) -> None:
+        try:
+            self._provider.remove(key)
+        except Exception:
+            with self._lock:
+                self._space.stuck(key)
+            raise
 
     def _submit(self, work: Callable[[ContentKey, Variant, int], None], key: ContentKey, variant: Variant) -> None:
         self._work.submit(self._guarded, work, key, variant, self._generation)
@@ -134,7 +177,7 @@ class ImageKeeper:
         self._event(key, ReadinessEvent.PROVED, generation)
 
     def _evict(self, key: ContentKey, _: Variant, generation: int) -> None:
-        self._provider.remove(key)
+        self._remove(key)
         self._event(key, ReadinessEvent.REMOVED, generation)
 
     def _event(self, key: ContentKey, event: ReadinessEvent, generation: int) -> None:

@@ -33,6 +33,7 @@ from sandbay.domain.registry import RegistrySecret
 from sandbay.domain.release import ContentKey, Fault, Release, ReleaseState
 from sandbay.domain.session import Session, SessionState
 from sandbay.domain.template import FrozenTemplate, Template
+from sandbay.domain.want import Why
 from sandbay.ports.records import AuditEntry, Upload
 
 
@@ -300,16 +301,17 @@ class Unpin(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddWish(Change):
-    """Want a variant on a node. Harmless when it is there."""
+    """Want a variant on a node, for demand (`WISH`) or ahead of it (`CACHED`). The stronger of two wishes stays."""
 
     key: ContentKey
     node: NodeId
     at: datetime
+    why: Why = Why.WISH
 
 
 @dataclass(frozen=True, slots=True)
 class DropWish(Change):
-    """Want it there no longer. Harmless when it is gone."""
+    """Want it there no longer. Harmless when it is gone, or while a release with this content waits to be proved."""
 
     key: ContentKey
     node: NodeId

@@ -13,6 +13,7 @@ from sandbay.domain.allocation import AllocationState, Booted, Order
 from sandbay.domain.command import Command
 from sandbay.domain.contract import CheckOrder, ContractReport
 from sandbay.domain.declaration import Network
+from sandbay.domain.disk import Disk
 from sandbay.domain.ids import AllocationId, NodeId
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
@@ -87,7 +88,7 @@ class CheckOutcome:
 
 
 class NodeCommands(Protocol):
-    """What Core tells one node. Everything but `exec` and `files` returns at once; outcomes come as reports."""
+    """What Core tells one node. Everything but `disk`, `exec` and `files` returns at once; outcomes come as reports."""
 
     def want(self, wanted: Wanted) -> None:
         """Reconcile towards this set."""
@@ -97,6 +98,9 @@ class NodeCommands(Protocol):
 
     def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant that ends a pin: remove what this attempt brought, if it is still unwanted."""
+
+    def disk(self) -> Disk | None:
+        """As `Provider.disk`."""
 
     def start_allocation(self, order: Order) -> None:
         """Run an allocation. Repeating it is harmless."""
@@ -137,6 +141,12 @@ class CoreReports(Protocol):
 
     def readiness(self, node: NodeId, epoch: int, key: ContentKey, readiness: Readiness) -> bool:
         """A variant's readiness moved, or its bytes did."""
+
+    def spare(self, node: NodeId, epoch: int, keys: Sequence[ContentKey]) -> frozenset[ContentKey]:
+        """The node is short of room and could do without these: those that it is granted to drop.
+
+        A grant ends the pin. What is not granted now may be asked for again.
+        """
 
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """An allocation moved."""

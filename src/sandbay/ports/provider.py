@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol
 from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.command import Command, TerminalSize, User
 from sandbay.domain.declaration import Declaration, Network
+from sandbay.domain.disk import Disk, DiskBudget
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
@@ -192,6 +193,12 @@ class Provider(Protocol):
     def held(self) -> Sequence[ContentKey]:
         """What is here whole, by commit record."""
 
+    def disk(self) -> Disk | None:
+        """All image bytes that it keeps here, and what they may take; None where they are not its own to let go.
+
+        Cheap: asked for every second.
+        """
+
     def create(self, order: Order) -> Booted:
         """Start an allocation, with the first of its networks; returns when a no-op exec has succeeded.
 
@@ -264,13 +271,17 @@ class Reach:
 
 @dataclass(frozen=True)
 class ProviderPlace:
-    """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label."""
+    """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label.
+
+    `budget`: what the images may take of the node's disk.
+    """
 
     home: Path
     run: Path
     blobs: Blobs
     installation: str
     reach: Reach = field(default_factory=Reach)
+    budget: DiskBudget = field(default_factory=DiskBudget)
 
 
 @dataclass(frozen=True)

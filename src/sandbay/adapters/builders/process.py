@@ -45,9 +45,10 @@ def need(programs: Mapping[str, str]) -> None:
 
 @dataclass
 class Heard:
-    """What a tool said: the step it was at, and its last lines."""
+    """What a tool said: the step it was at, and its last lines. Where the work folder is stays the host's own."""
 
     say: Say
+    folder: Path
     step: str | None = None
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
     _rest: bytes = b""
@@ -67,7 +68,7 @@ class Heard:
         self._rest = b""
 
     def _line(self, line: bytes) -> None:
-        text = _CONTROL.sub("", line.decode(errors="replace"))
+        text = _CONTROL.sub("", line.decode(errors="replace")).replace(f"{self.folder}/", "")
         if not text.strip():
             return
         step = _STEP.fullmatch(text)
@@ -93,7 +94,7 @@ class Tools:
 
     def run(self, command: Sequence[str], doing: str) -> None:
         """Run one to its end. Refuses with `build_failed`, `cancelled`."""
-        heard = Heard(self.say)
+        heard = Heard(self.say, self.folder)
         code = self._run(command, heard)
         heard.end()
         if self.cancel.is_set():

@@ -1,6 +1,7 @@
 """Core and its nodes in one process: a call is a call."""
 
 import threading
+from collections.abc import Sequence
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId, NodeId
@@ -51,6 +52,10 @@ class InProcessLink:
     def readiness(self, node: NodeId, epoch: int, key: ContentKey, readiness: Readiness) -> bool:
         """Pass on."""
         return self._core().readiness(node, epoch, key, readiness)
+
+    def spare(self, node: NodeId, epoch: int, keys: Sequence[ContentKey]) -> frozenset[ContentKey]:
+        """Pass on."""
+        return self._core().spare(node, epoch, keys)
 
     def allocation(self, node: NodeId, epoch: int, report: AllocationReport) -> bool:
         """Pass on."""

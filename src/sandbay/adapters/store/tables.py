@@ -327,6 +327,7 @@ wishes = table(
     text("node", ForeignKey("nodes.id"), primary_key=True),
     text("content_key", primary_key=True),
     time("at"),
+    integer("why", server_default="2", comment="a member of Why: what there was before this column came of demand"),
 )
 
 uploads = table(

@@ -67,8 +67,18 @@ def _env(env: dict[str, str]) -> dict[str, str]:
 
 
 NO_NUL = r"^[^\x00]*$"
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
-Line = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+_SLUG = r"^[a-z0-9][a-z0-9-]{0,62}$"
+_LINE = r"^[^\x00-\x1f\x7f]+$"
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+PATTERNS = {
+    NO_NUL: "it holds a NUL character",
+    _SLUG: "it has lower-case letters, digits and -, at most 63, and starts with no -",
+    _LINE: "it is one line without control characters",
+    _VARIABLE: "the name of a variable has letters, digits and _, and starts with no digit",
+}
+"""What each pattern asks for, in words for people."""
+Slug = Annotated[str, Field(pattern=_SLUG)]
+Line = Annotated[str, Field(min_length=1, max_length=256, pattern=_LINE)]
 Words = Annotated[str, Field(max_length=4096, pattern=NO_NUL)]
 Reference = Annotated[str, Field(max_length=1024, pattern=NO_NUL)]
 """An image reference; which ones are well-formed is the catalog's to say (`invalid_reference`)."""
@@ -80,14 +90,14 @@ Requires = Annotated[
 Revision = Annotated[int, Field(ge=0, le=2**53)]
 Labels = Annotated[
     dict[
-        Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")],
+        Annotated[str, Field(min_length=1, max_length=128, pattern=_LINE)],
         Annotated[str, Field(max_length=4096, pattern=NO_NUL)],
     ],
     Field(max_length=MAP_ENTRIES),
 ]
 Env = Annotated[
     dict[
-        Annotated[str, Field(max_length=256, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")],
+        Annotated[str, Field(max_length=256, pattern=_VARIABLE)],
         Annotated[str, Field(pattern=NO_NUL)],
     ],
     AfterValidator(_env),

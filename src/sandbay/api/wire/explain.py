@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import In, Out, Reference, RefusalOut, Requires, refusal_of, requirements_of
+from sandbay.api.wire.base import NO_NUL, In, Out, Reference, RefusalOut, Requires, refusal_of, requirements_of
 from sandbay.api.wire.sessions import FrozenImageOut, StepOut, TemplateName, decided_by_out, trail_out
 from sandbay.app.explain import Explanation
 from sandbay.domain.placement import Placed, Unplaced
@@ -16,7 +16,7 @@ class ExplainIn(In):
     """A hypothetical Session."""
 
     runtime_image_id: Reference | None = Field(default=None, description="An image reference.")
-    platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
+    platform: Annotated[str, Field(max_length=128, pattern=NO_NUL)] | None = Field(
         default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
     )
     template: TemplateName | None = Field(default=None, description="A Template of the project, by name or id.")

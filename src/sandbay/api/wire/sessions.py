@@ -59,7 +59,7 @@ class SessionIn(In):
         default=None,
         description="An image reference; null or omitted leaves the choice to Template, project and deployment.",
     )
-    platform: Annotated[str, Field(max_length=128, pattern=r"^[^\x00]*$")] | None = Field(
+    platform: Annotated[str, Field(max_length=128, pattern=NO_NUL)] | None = Field(
         default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
     )
     env: Env = Field(default={}, description="Variables of every command, over those of image and Template.")

@@ -10,6 +10,7 @@ from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
 from sandbay.sdk.transport import segment
@@ -106,6 +107,10 @@ class AsyncAdminClient:
         self.registries = AsyncRegistries(transport)
         self.nodes = AsyncNodes(transport)
         self.projects = AsyncProjects(transport)
+
+    async def disk(self) -> Sequence[NodeDisk]:
+        """What image bytes take on each node, what they share, and what may go."""
+        return [NodeDisk.of(item) async for item in self.transport.pages("/core/v1/sandbox/disk")]
 
     async def session(self, session: str) -> Session:
         """Any Session, with its node, runtime and first process on the host."""

@@ -11,6 +11,7 @@ from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
 from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
 from sandbay.sdk.transport import segment
@@ -107,6 +108,10 @@ class AdminClient:
         self.registries = Registries(transport)
         self.nodes = Nodes(transport)
         self.projects = Projects(transport)
+
+    def disk(self) -> Sequence[NodeDisk]:
+        """What image bytes take on each node, what they share, and what may go."""
+        return [NodeDisk.of(item) for item in self.transport.pages("/core/v1/sandbox/disk")]
 
     def session(self, session: str) -> Session:
         """Any Session, with its node, runtime and first process on the host."""

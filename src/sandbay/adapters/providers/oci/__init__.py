@@ -1,13 +1,14 @@
 """The oci provider: our layer store, overlay mounts and an OCI runtime on this host."""
 
 from sandbay.adapters.providers.oci.declaration import DECLARATION
-from sandbay.adapters.providers.oci.provider import OciProvider, OciSettings
+from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.engine.store import LayerStore
 from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 
 def _open(place: ProviderPlace) -> OciProvider:
-    layers = LayerStore(place.home / "store", place.blobs)
+    layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
     layers.sweep()
     return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
 

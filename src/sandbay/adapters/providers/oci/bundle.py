@@ -9,6 +9,10 @@ from sandbay.domain.command import WORKSPACE, TerminalSize, User
 
 _DEV = "/dev"
 INIT = f"{_DEV}/.sandbay-init"
+SPAWNER = (INIT,)
+REAPER = (INIT, "-P")
+"""Command lines of the first process, which tell one kind from the other."""
+
 _MIB = 1024 * 1024
 
 CAPABILITIES = (
@@ -52,6 +56,8 @@ _NAMESPACES = ("pid", "ipc", "uts", "mount", "network", "user", "cgroup")
 class Parts:
     """What a bundle is made of. Paths are the host's; `base` is the first host id of the range.
 
+    `init` starts programs for the node where `spawns`; it then holds what it hands on.
+
     `open_files` is the hard limit of this process, which not every root may raise.
     `network_files` (path inside → file) are there with a network only, `ipv6` says whether the kernel has it.
     """
@@ -60,6 +66,7 @@ class Parts:
     rootfs: Path
     workspace: Path
     init: Path
+    spawns: bool
     base: int
     group: PurePosixPath
     open_files: int
@@ -70,7 +77,7 @@ class Parts:
 
 
 def spec(parts: Parts) -> dict[str, object]:
-    """The whole `config.json`. The first process is our init and has no capability at all."""
+    """The whole `config.json`. The first process is our init; one that only reaps has no capability at all."""
     mapping = [{"containerID": 0, "hostID": parts.base, "size": RANGE}]
     return {
         "ociVersion": "1.0.2",
@@ -79,10 +86,10 @@ def spec(parts: Parts) -> dict[str, object]:
         "process": {
             "terminal": False,
             "user": {"uid": 0, "gid": 0},
-            "args": [INIT, "-P"],
+            "args": list(SPAWNER if parts.spawns else REAPER),
             "env": [],
             "cwd": "/",
-            "capabilities": {},
+            "capabilities": _held(CAPABILITIES) if parts.spawns else {},
             "rlimits": _rlimits(parts.open_files),
             "noNewPrivileges": True,
         },
@@ -101,29 +108,37 @@ def spec(parts: Parts) -> dict[str, object]:
     }
 
 
-def program(
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    user: User,
-    workdir: str,
-    *,
-    open_files: int,
-    terminal: TerminalSize | None = None,
-) -> dict[str, object]:
+@dataclass(frozen=True)
+class Program:
+    """What is to run in a sandbox: `file` is what the search for `argv`'s first led to, `workdir` an absolute path."""
+
+    file: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    user: User
+    workdir: str
+    terminal: TerminalSize | None = None
+
+
+def process(program: Program, *, open_files: int) -> dict[str, object]:
     """The process document of one exec. Only root keeps capabilities; others could only be handed them by a file."""
-    held = list(CAPABILITIES) if user.uid == 0 else []
+    user, terminal = program.user, program.terminal
     size = {} if terminal is None else {"consoleSize": {"height": terminal.rows, "width": terminal.columns}}
     return {
         "terminal": terminal is not None,
         **size,
         "user": {"uid": user.uid, "gid": user.gid, "additionalGids": list(user.groups)},
-        "args": list(argv),
-        "env": [f"{name}={value}" for name, value in env.items()],
-        "cwd": workdir,
-        "capabilities": {"bounding": list(CAPABILITIES), "effective": held, "permitted": held},
+        "args": list(program.argv),
+        "env": [f"{name}={value}" for name, value in program.env.items()],
+        "cwd": program.workdir,
+        "capabilities": _held(CAPABILITIES if user.uid == 0 else ()),
         "rlimits": _rlimits(open_files),
         "noNewPrivileges": True,
     }
+
+
+def _held(capabilities: Sequence[str]) -> dict[str, object]:
+    return {"bounding": list(CAPABILITIES), "effective": list(capabilities), "permitted": list(capabilities)}
 
 
 def _rlimits(open_files: int) -> list[dict[str, object]]:

@@ -4,26 +4,18 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbay.adapters.providers.oci.bundle import program
-from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
-from sandbay.adapters.providers.oci.programs import NOT_EXECUTABLE, NOT_FOUND, cannot_run
+from sandbay.adapters.providers.oci.bundle import Program
+from sandbay.adapters.providers.oci.calls import Call, Sandbox
+from sandbay.adapters.providers.oci.execs import Execs
+from sandbay.adapters.providers.oci.programs import find
 from sandbay.adapters.providers.oci.root import SandboxRoot
-from sandbay.adapters.providers.oci.runtime import open_files
 from sandbay.adapters.providers.oci.starting import USER_FILES, ensure_workdir, image_user, start_failed
+from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.command import WORKSPACE, Command, argv_of, environment, workdir_of
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ImageConfig
 from sandbay.ports.provider import Exit
-
-_SAYS: Mapping[str, Reason | int] = {
-    "chdir to cwd": Reason.INVALID_WORKDIR,
-    "no such file or directory": NOT_FOUND,
-    "permission denied": NOT_EXECUTABLE,
-    "exec format error": NOT_EXECUTABLE,
-    "text file busy": NOT_EXECUTABLE,
-}
-"""What the runtime says of a program that passed our look-up and still did not start: a lost race, no loader."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +43,23 @@ def run(inside: Inside, command: Command, call: Call) -> Exit:
     _refuse_unwritable(argv, env)
     workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(inside.config, command)))
     ensure_workdir(inside.root, workdir)
-    verdict = cannot_run(inside.root, argv[0], search=env.get("PATH"), workdir=workdir, user=user)
-    if verdict is not None and command.shell is not None:
+    found = find(inside.root, argv[0], search=env.get("PATH"), workdir=workdir, user=user)
+    if isinstance(found, int) and command.shell is not None:
         raise RefusedError(Reason.NO_SHELL, "a shell line was asked for and the image has no /bin/sh", param="shell")
-    if verdict is not None:
-        return Exit(verdict)
-    document = program(argv, env, user, workdir, open_files=open_files(), terminal=command.terminal)
-    done = inside.execs.run(inside.sandbox, document, call)
+    if isinstance(found, int):
+        return Exit(found)
+    program = Program(argv[0] if "/" in argv[0] else found, argv, env, user, workdir, command.terminal)
+    done = inside.execs.run(inside.sandbox, program, call)
     return _judge(done, workdir) if isinstance(done, NotStarted) else done
 
 
 def _judge(done: NotStarted, workdir: str) -> Exit:
-    meaning = next((meaning for says, meaning in _SAYS.items() if says in done.complaint), None)
-    if meaning is None:
-        raise start_failed("the runtime did not start the program", says=done.complaint)
-    if isinstance(meaning, Reason):
+    if done.meaning is None:
+        raise start_failed("the program could not be started", says=done.complaint)
+    if isinstance(done.meaning, Reason):
         facts = {"workdir": workdir}
-        raise RefusedError(meaning, "the user may not enter the working directory", param="workdir", details=facts)
-    return Exit(meaning)
+        raise RefusedError(done.meaning, "the user may not enter the working directory", param="workdir", details=facts)
+    return Exit(done.meaning)
 
 
 def _refuse_unwritable(argv: tuple[str, ...], env: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, enforceable
 from sandbay.adapters.providers.oci.network import SandboxNetwork
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.domain.declaration import Resource
 from sandbay.domain.reasons import Reason
@@ -25,7 +26,7 @@ class Host:
 
     runtime: Runtime
     cgroups: Cgroups
-    init: Path
+    resident: Resident
     home: Path
     network: SandboxNetwork
 
@@ -91,9 +92,12 @@ def _seccomp(host: Host, version: str | None) -> Finding:
 
 def _init(host: Host) -> Finding:
     """A real run: a program of another architecture, or a script, would not be an init."""
-    if _exit_code([str(host.init), "-V"]) != 0:
-        return _bad("init", f"there is no init at {host.init}", f"install the package {host.init.name}")
-    return _good("init", f"{host.init} runs")
+    fault, init = host.resident.fault, host.resident.init
+    if fault is None:
+        return _good("init", "commands are started by each sandbox's own first process")
+    if _exit_code([str(init), "-V"]) != 0:
+        return _bad("init", f"{fault}, and no init at {init}", f"install the package {init.name}")
+    return _good("init", f"{init} runs; commands take the runtime's longer way, since {fault}")
 
 
 def _user_namespaces() -> Finding:

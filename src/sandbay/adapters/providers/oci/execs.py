@@ -5,61 +5,37 @@ which trees nobody waits for any more, and leaves those alone that a finished ca
 """
 
 import contextlib
-import json
-import os
 import secrets
 import shutil
-import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from signal import Signals
-from typing import Self
+from typing import Any, Protocol
 
-from sandbay.adapters.providers.oci.cgroups import Cgroups, exec_command
+from sandbay.adapters.providers.oci.bundle import Program
+from sandbay.adapters.providers.oci.calls import Call, Sandbox
+from sandbay.adapters.providers.oci.cgroups import Cgroups
+from sandbay.adapters.providers.oci.exec_by_runtime import RuntimeExec
+from sandbay.adapters.providers.oci.exec_by_spawner import SpawnerExec, UnreachableError
 from sandbay.adapters.providers.oci.groups import Groups
+from sandbay.adapters.providers.oci.pipes import Pipes
 from sandbay.adapters.providers.oci.reaping import Reaping
-from sandbay.adapters.providers.oci.runtime import Runtime, complaint
-from sandbay.adapters.providers.oci.streams import Ended, Feeder, Guard, Pipe, Source, pump
+from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.spawners import Spawners
+from sandbay.adapters.providers.oci.streams import Guard, NotStarted, Source, Start, pump
 from sandbay.adapters.providers.oci.terminal import Terminal
 from sandbay.domain.command import TerminalSize
-from sandbay.ports.provider import Emit, Exit, OnStart, Stream
+from sandbay.ports.provider import Exit
 
 KILLED = 137
-
-
-@dataclass(frozen=True, slots=True)
-class Sandbox:
-    """What an exec needs to know of its sandbox; `execs` is a private folder on a tmpfs."""
-
-    name: str
-    group: PurePosixPath
-    execs: Path
-
-
-@dataclass(frozen=True, slots=True)
-class NotStarted:
-    """The runtime did not start the program, and why, in its own words."""
-
-    complaint: str
-
-
-@dataclass(frozen=True)
-class Call:
-    """One exec's input and output. Its default standard input is empty; `on_start` is told how to steer it."""
-
-    emit: Emit
-    stdin: Iterable[bytes] = ()
-    timeout: float | None = None
-    cancel: threading.Event | None = None
-    terminal: TerminalSize | None = None
-    on_start: OnStart | None = None
+_SPAWNERS = 2
+"""How many are tried: the second where the first has gone."""
 
 
 class Steer:
     """The port's `Steering` of one exec."""
 
-    def __init__(self, groups: Groups, name: str, streams: "Pipes | Terminal") -> None:
+    def __init__(self, groups: Groups, name: str, streams: Pipes | Terminal) -> None:
         """`name` is the exec's group."""
         self._groups, self._name, self._streams = groups, name, streams
 
@@ -72,16 +48,26 @@ class Steer:
         self._groups.send(number, self._name)
 
 
+class Way(Protocol):
+    """One way to get a program started in a sandbox."""
+
+    def streams(self, folder: Path, call: Call, /) -> Pipes | Terminal:
+        """What the program gets as its streams; `folder` is the exec's own."""
+
+    def start(self, sandbox: Sandbox, program: Program, folder: Path, streams: Any) -> Start:
+        """Begin, in the exec's group, which is named like its folder. Raises `UnreachableError`."""
+
+
 class Execs:
-    """Starts programs through the runtime and the reaper."""
+    """Starts programs, through the sandbox's spawner where it has one, else through the runtime."""
 
-    def __init__(self, runtime: Runtime, cgroups: Cgroups, reaping: Reaping) -> None:
+    def __init__(self, runtime: Runtime, cgroups: Cgroups, reaping: Reaping, spawners: Spawners) -> None:
         """Shared by all sandboxes of a provider."""
-        self._runtime = runtime
         self._cgroups = cgroups
-        self._reaping = reaping
+        self._spawners = spawners
+        self._by_runtime = RuntimeExec(runtime, cgroups, reaping)
 
-    def run(self, sandbox: Sandbox, document: Mapping[str, object], call: Call) -> Exit | NotStarted:
+    def run(self, sandbox: Sandbox, program: Program, call: Call) -> Exit | NotStarted:
         """Run to the end. Raises `FileNotFoundError` when the sandbox is gone, and what `emit` raises."""
         name = f"e{secrets.token_hex(6)}"
         folder = sandbox.execs / name
@@ -89,7 +75,10 @@ class Execs:
         folder.mkdir(mode=0o700)
         try:
             groups.make_exec(name)
-            return self._run(sandbox, document, call, name)
+            for way in self._ways(sandbox):
+                with contextlib.suppress(UnreachableError):
+                    return self._run(way, sandbox, program, call, folder)
+            return NotStarted("nobody in the sandbox answers")
         except BaseException:
             groups.kill(name)
             raise
@@ -105,20 +94,27 @@ class Execs:
             shutil.rmtree(folder, ignore_errors=True)
         self._sweep(sandbox, groups)
 
-    def _run(self, sandbox: Sandbox, document: Mapping[str, object], call: Call, name: str) -> Exit | NotStarted:
+    def _ways(self, sandbox: Sandbox) -> Iterator[Way]:
+        """The next one is for when the one before was not reached."""
+        for _ in range(_SPAWNERS):
+            if (spawner := self._spawners.of(sandbox)) is None:
+                break
+            yield SpawnerExec(self._cgroups, spawner)
+            if not spawner.gone:
+                break
+            self._spawners.forget(sandbox.name, spawner)
+        yield self._by_runtime
+
+    def _run(self, way: Way, sandbox: Sandbox, program: Program, call: Call, folder: Path) -> Exit | NotStarted:
         groups = Groups(self._cgroups, sandbox.group)
-        folder = sandbox.execs / name
-        (folder / "process.json").write_text(json.dumps(document))
+        name = folder.name
         with (
-            _streams(folder, call) as streams,
+            way.streams(folder, call) as streams,
             Guard(lambda: groups.strike(name), call.timeout, call.cancel) as guard,
-            self._reaping.start(self._argv(sandbox, folder, streams), folder / "pid", streams.give()) as answers,
+            contextlib.closing(way.start(sandbox, program, folder, streams)) as start,
         ):
-            streams.given()
 
             def begin() -> Sequence[Source]:
-                # The document holds the environment, and has served.
-                (folder / "process.json").unlink()
                 # A kill that came before the program was in its group has missed it.
                 if guard.fired:
                     groups.strike(name)
@@ -127,22 +123,16 @@ class Execs:
                     call.on_start(Steer(groups, name, streams))
                 return sources
 
-            ended = pump(answers, call.emit, begin)
-        return self._outcome(ended, guard, groups, folder)
+            ended = pump(start, call.emit, begin)
+        return self._outcome(ended, guard, groups, name)
 
     @staticmethod
-    def _outcome(ended: Ended, guard: Guard, groups: Groups, folder: Path) -> Exit | NotStarted:
+    def _outcome(ended: int | NotStarted, guard: Guard, groups: Groups, name: str) -> Exit | NotStarted:
         if guard.fired:
-            groups.kill(folder.name)
-            return Exit(KILLED if guard.timed_out or ended.code is None else ended.code, timed_out=guard.timed_out)
-        if ended.code is None:
-            return NotStarted(complaint(folder / "log"))
-        return Exit(ended.code)
-
-    def _argv(self, sandbox: Sandbox, folder: Path, streams: "Pipes | Terminal") -> list[str]:
-        files = ["--pid-file", str(folder / "pid"), "--process", str(folder / "process.json")]
-        arguments = ["--detach", *files, *streams.arguments, sandbox.name]
-        return exec_command(self._cgroups, sandbox.group, folder.name, self._runtime.prefix(folder / "log"), arguments)
+            groups.kill(name)
+            code = KILLED if guard.timed_out or isinstance(ended, NotStarted) else ended
+            return Exit(code, timed_out=guard.timed_out)
+        return ended if isinstance(ended, NotStarted) else Exit(ended)
 
     def _sweep(self, sandbox: Sandbox, groups: Groups) -> None:
         """Drop groups of finished execs that are empty by now."""
@@ -150,71 +140,3 @@ class Execs:
             for group in list(groups.members.glob("e*")):
                 if not (sandbox.execs / group.name).exists():
                     groups.drop_exec(group.name)
-
-
-def _streams(folder: Path, call: Call) -> "Pipes | Terminal":
-    return Pipes(call.stdin) if call.terminal is None else Terminal(folder, call.stdin, call.terminal)
-
-
-class Pipes:
-    """Standard streams of one program: its ends to give away, ours to keep until the block is left."""
-
-    arguments: Sequence[str] = ()
-    """For the runtime's exec."""
-
-    def __init__(self, stdin: Iterable[bytes]) -> None:
-        """Nothing is opened yet."""
-        self._stdin = stdin
-        self._feeder: Feeder | None = None
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as undo:
-            self.stdout, self._stdout = _pipe(undo)
-            self.stderr, self._stderr = _pipe(undo)
-            if self._stdin == ():
-                self._input = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-                self._feed = -1
-            else:
-                self._input, self._feed = os.pipe()
-            undo.pop_all()
-        return self
-
-    def give(self) -> list[int]:
-        """Descriptors of stdin, stdout, stderr for the program."""
-        return [self._input, self._stdout, self._stderr]
-
-    def given(self) -> None:
-        """The program has its own copies now: close ours, and feed it."""
-        self._close_given()
-        if self._feed >= 0:
-            self._feeder = Feeder(self._stdin, self._feed)
-            self._feed = -1
-
-    def begin(self) -> Sequence[Source]:
-        """The program runs: what to read."""
-        return [Pipe(self.stdout, Stream.STDOUT), Pipe(self.stderr, Stream.STDERR)]
-
-    def resize(self, size: TerminalSize) -> None:
-        """There is no terminal."""
-
-    def __exit__(self, *_: object) -> None:
-        self._close_given()
-        if self._feeder is not None:
-            self._feeder.stop()
-        if self._feed >= 0:
-            os.close(self._feed)
-        os.close(self.stdout)
-        os.close(self.stderr)
-
-    def _close_given(self) -> None:
-        for fd in (self._input, self._stdout, self._stderr):
-            if fd >= 0:
-                os.close(fd)
-        self._input = self._stdout = self._stderr = -1
-
-
-def _pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
-    read, write = os.pipe()
-    undo.callback(os.close, read)
-    undo.callback(os.close, write)
-    return read, write

@@ -10,7 +10,9 @@ from sandbay.adapters.providers.oci.allocations import AllocationFolders
 from sandbay.adapters.providers.oci.cgroups import Cgroups, below
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.network import SandboxNetwork
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places
 from sandbay.engine import linux, rootfs
 
@@ -28,6 +30,8 @@ class Freer:
     parent: PurePosixPath
     grace: float
     network: SandboxNetwork
+    resident: Resident
+    spawners: Spawners
 
     def free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
         """End its processes and remove its groups, interface, mounts and folders.
@@ -40,6 +44,7 @@ class Freer:
             if stop_signal is not None:
                 groups.stop(stop_signal, self.grace)
             groups.kill()
+        self.spawners.forget(name)
         groups.remove()
         self.runtime.forget(name)
         rootfs.dismantle(places.mounts)
@@ -52,7 +57,7 @@ class Freer:
         """With the last allocation gone, nothing volatile stays either."""
         if self.folders.all():
             return
-        self.drop_parent()
+        self.drop_shared()
         run = self.runtime.state.parent
         if self.cgroups.own_mount and self.cgroups.members.is_mount():
             linux.umount2(self.cgroups.members)
@@ -61,10 +66,11 @@ class Freer:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
-    def drop_parent(self) -> None:
-        """With the last allocation gone, the group of all of them goes. Nobody may begin one meanwhile."""
+    def drop_shared(self) -> None:
+        """With the last allocation gone, what all of them share goes. Nobody may begin one meanwhile."""
         if self.folders.all():
             return
+        self.resident.remove()
         for root in self.cgroups.roots:
             with contextlib.suppress(OSError):
                 below(root, self.parent).rmdir()

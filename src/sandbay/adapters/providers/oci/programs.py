@@ -17,12 +17,6 @@ _HEAD = 256
 _INTERPRETERS = 5
 
 
-def cannot_run(root: SandboxRoot, name: str, *, search: str | None, workdir: str, user: User) -> int | None:
-    """126 or 127, or None when the program can be started."""
-    found = find(root, name, search=search, workdir=workdir, user=user)
-    return found if isinstance(found, int) else None
-
-
 def find(root: SandboxRoot, name: str, *, search: str | None, workdir: str, user: User) -> str | int:
     """Where the search leads to a program that can be started; else 126 or 127."""
     folders = [""] if "/" in name else (DEFAULT_PATH if search is None else search).split(":")

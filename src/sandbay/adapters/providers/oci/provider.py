@@ -6,26 +6,30 @@ import signal
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
 from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
+from sandbay.adapters.providers.oci.calls import Call
 from sandbay.adapters.providers.oci.commands import Inside, run
 from sandbay.adapters.providers.oci.declaration import DECLARATION, declaration_here
 from sandbay.adapters.providers.oci.diagnosis import Host, diagnose
-from sandbay.adapters.providers.oci.execs import Call, Execs
-from sandbay.adapters.providers.oci.files import FileLimits, SandboxFiles
+from sandbay.adapters.providers.oci.execs import Execs
+from sandbay.adapters.providers.oci.files import SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
 from sandbay.adapters.providers.oci.network import SandboxNetwork
-from sandbay.adapters.providers.oci.ranges import Block, foreign_ranges, free_base, subids
+from sandbay.adapters.providers.oci.ranges import foreign_ranges, free_base, subids
 from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.settings import OciSettings
+from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
 from sandbay.domain.allocation import Booted, Order, Presence
@@ -33,33 +37,19 @@ from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
+from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, Reach
-
-INIT = Path("/usr/bin/catatonit")
-"""Static, reaps, and stays without a program of the image; mount tables inside show this path and none of ours."""
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress
 
 _PROBE = "prb_"
 _NO_BASE = -1
 """Before a range has been claimed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
-
-
-@dataclass(frozen=True, slots=True)
-class OciSettings:
-    """What a host may set. `grace` in seconds between the stop signal and the kill."""
-
-    runtime: str = "runc"
-    init: Path = INIT
-    block: Block = field(default_factory=Block)
-    file_limits: FileLimits = field(default_factory=FileLimits)
-    grace: float = 2.0
-    reach: Reach = field(default_factory=Reach)
 
 
 class OciProvider:
@@ -83,16 +73,21 @@ class OciProvider:
         self._cgroups = groups_of_host.find_layout(Path("/proc/self/mountinfo").read_text(), run / "cgroup2")
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
-        self._execs = Execs(state, self._cgroups, self._reaping)
+        self._spawners = Spawners(state, self._cgroups, self._reaping)
+        self._execs = Execs(state, self._cgroups, self._reaping, self._spawners)
+        resident = Resident(run, state, settings.spawner, settings.init)
         swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
         )
-        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, settings.init, swap, network)
+        shared = (state, self._cgroups, self._execs, self._reaping, resident, self._spawners)
+        self._starter = Starter(*shared, swap, network)
         parent = groups_of_host.parent_path(installation)
-        self._freer = Freer(state, self._cgroups, self._folders, parent, settings.grace, network)
-        self._host = Host(state, self._cgroups, settings.init, home, network)
+        self._freer = Freer(
+            state, self._cgroups, self._folders, parent, settings.grace, network, resident, self._spawners
+        )
+        self._host = Host(state, self._cgroups, resident, home, network)
         self._declaration = declaration_here(self._host.enforceable(), network=network.fault() is None)
         self._claims = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
@@ -112,6 +107,7 @@ class OciProvider:
 
     def close(self) -> None:
         """Let go. Sandboxes run on; if there are none, nothing of this provider stays on the host but its home."""
+        self._spawners.close()
         self._reaping.close()
         if self._folders.owned:
             self._freer.tidy()
@@ -157,6 +153,10 @@ class OciProvider:
     def held(self) -> Sequence[ContentKey]:
         """What is here whole."""
         return self._layers.held()
+
+    def disk(self) -> Disk:
+        """The layer store's bytes."""
+        return self._layers.disk()
 
     def create(self, order: Order) -> Booted:
         """Start an allocation, or find it running."""
@@ -254,6 +254,8 @@ class OciProvider:
         with self._alone(allocation):
             if self._folders.is_foreign(allocation):
                 return
+            if (record := self._folders.read(allocation)) is not None:
+                self._layers.touch(record.key)
             self._free(places, stop_signal=self._stop_signal(allocation))
             self._images.pop(allocation, None)
 
@@ -261,7 +263,7 @@ class OciProvider:
         self._freer.free(places, stop_signal)
         # Whoever starts a sandbox has claimed it first: with no claim, nobody is about to make a group in the parent.
         with self._claims:
-            self._freer.drop_parent()
+            self._freer.drop_shared()
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here; probes under way are nobody's business."""
@@ -273,8 +275,7 @@ class OciProvider:
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares."""
         with self._claims:
-            users = [record.allocation for record in self._folders.all() if record.key == key]
-            if users:
+            if users := [record.allocation for record in self._folders.all() if record.key == key]:
                 raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
             self._layers.remove(key)
 
@@ -310,6 +311,7 @@ class OciProvider:
                 raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
             record = replace(wanted, base=base)
             self._folders.add(record)
+            self._layers.touch(record.key)
             return record, image
 
     def _start(self, record: AllocationRecord, image: HeldImage, *, prove_only: bool) -> None:
@@ -350,15 +352,11 @@ class OciProvider:
         """The held variant of an allocation, proved once per process. Refuses with `content_lost`."""
         image = self._images.get(record.allocation)
         if image is None:
-            image = self._layers.verified(record.key)
-            self._images[record.allocation] = image
+            self._images[record.allocation] = image = self._layers.verified(record.key)
         return image
 
     def _held_images(self) -> Iterator[HeldImage]:
-        for key in self._layers.held():
-            image = self._layers.record(key)
-            if image is not None:
-                yield image
+        return (image for key in self._layers.held() if (image := self._layers.record(key)) is not None)
 
     def _pid(self, allocation: str) -> int | None:
         return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
@@ -372,10 +370,9 @@ class OciProvider:
     def _root(self, allocation: str) -> SandboxRoot:
         record = self._record(allocation)
         try:
-            root = SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
+            return SandboxRoot(Path(f"/proc/{self._running(allocation)}/root"), record.base)
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
-        return root
 
     def _stop_signal(self, allocation: str) -> signal.Signals:
         image = self._images.get(allocation)

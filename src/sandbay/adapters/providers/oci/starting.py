@@ -1,5 +1,6 @@
 """From a record and held layers to a running sandbox, in steps that `freeing` undoes from wherever they stopped."""
 
+import contextlib
 import json
 import platform
 import posixpath
@@ -8,16 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.allocations import AllocationRecord
-from sandbay.adapters.providers.oci.bundle import INIT, Parts, program, spec
+from sandbay.adapters.providers.oci.bundle import INIT, Parts, Program, spec
+from sandbay.adapters.providers.oci.calls import Call, Sandbox
 from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, create_command, group_path, limit_files, resources
-from sandbay.adapters.providers.oci.execs import Call, Execs, NotStarted, Sandbox
+from sandbay.adapters.providers.oci.execs import Execs
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage
 from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime, complaint, open_files
 from sandbay.adapters.providers.oci.seccomp import profile
+from sandbay.adapters.providers.oci.spawners import PASS, Spawners
+from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.command import WORKSPACE, User, find_user
 from sandbay.domain.declaration import Network
 from sandbay.domain.errors import Refusal, RefusedError
@@ -76,7 +81,8 @@ class Starter:
     cgroups: Cgroups
     execs: Execs
     reaping: Reaping
-    init: Path
+    resident: Resident
+    spawners: Spawners
     swap: bool
     network: SandboxNetwork
 
@@ -105,12 +111,15 @@ class Starter:
     def _run_init(self, places: Places) -> None:
         pid_file = places.bundle / "pid"
         where = ["--bundle", str(places.bundle), "--pid-file", str(pid_file)]
-        command = [*self.runtime.prefix(places.log), "run", "--detach", *where, places.sandbox.name]
-        argv = create_command(self.cgroups, places.sandbox.group, command)
-        code = self.reaping.call(argv, pid_file, START_SECONDS)
-        if code != 0:
-            says = "it took too long" if code is None else complaint(places.log)
-            raise start_failed("the runtime did not start the sandbox", says=says)
+        with contextlib.ExitStack() as stack:
+            more = [stack.enter_context(self.spawners.offered(places.sandbox.name))] if self.resident.spawns else []
+            how = ["--detach", *(PASS if more else ()), *where]
+            command = [*self.runtime.prefix(places.log), "run", *how, places.sandbox.name]
+            argv = create_command(self.cgroups, places.sandbox.group, command)
+            code = self.reaping.call(argv, pid_file, START_SECONDS, more)
+            if code != 0:
+                says = "it took too long" if code is None else complaint(places.log)
+                raise start_failed("the runtime did not start the sandbox", says=says)
 
     def _attach(self, record: AllocationRecord, places: Places) -> None:
         """Only our init runs yet, so no program of the image ever sees the namespace without its rules."""
@@ -152,7 +161,8 @@ class Starter:
             hostname=record.hostname,
             rootfs=root,
             workspace=places.workspace,
-            init=self.init,
+            init=self.resident.place(),
+            spawns=self.resident.spawns,
             base=record.base,
             group=places.sandbox.group,
             open_files=open_files(),
@@ -171,8 +181,8 @@ class Starter:
                 raise start_failed("a limit does not hold", limit=file.name, wanted=wanted, found=found)
 
     def _prove_running(self, places: Places) -> None:
-        document = program([INIT, "-V"], {}, _ROOT, "/", open_files=open_files())
-        done = self.execs.run(places.sandbox, document, Call(lambda *_: None, timeout=NOOP_SECONDS))
+        first = Program(INIT, [INIT, "-V"], {}, _ROOT, "/")
+        done = self.execs.run(places.sandbox, first, Call(lambda *_: None, timeout=NOOP_SECONDS))
         if isinstance(done, NotStarted):
             raise start_failed("no program can be run in the sandbox", says=done.complaint)
         if done.code:

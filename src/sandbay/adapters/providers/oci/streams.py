@@ -6,10 +6,8 @@ read; nobody waits for an end of file, which a background child could hold back 
 
 import fcntl
 import itertools
-import json
 import os
 import selectors
-import socket
 import struct
 import termios
 import threading
@@ -19,7 +17,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.ports.provider import Emit, Stream
 
@@ -27,14 +24,35 @@ CHUNK = 65_536
 """Bytes that are read at once."""
 
 _LOOK_SECONDS = 0.05
-_START_SECONDS = 60.0
+START_SECONDS = 60.0
+"""How long a program may take to start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The program's exit code, 128+n for signal n; or, when it never started, None."""
+class NotStarted:
+    """The program did not start: why, in the words of what should have started it, and what that means for the call.
 
-    code: int | None
+    Either the call's exit code, or the reason to refuse it, or None when it is this host's fault.
+    """
+
+    complaint: str
+    meaning: Reason | int | None = None
+
+
+class Start(Protocol):
+    """A program that something starts for us, and how it fares. Exit codes are 128+n for signal n."""
+
+    def fileno(self) -> int:
+        """Readable when there is news."""
+
+    def started(self) -> int | NotStarted | None:
+        """Wait for it to run; if it does not, or has ended already, how. Refuses when nobody can tell."""
+
+    def ended(self) -> int | NotStarted:
+        """How it ended, once there is news; a last attempt to run it can have failed. Refuses as `started`."""
+
+    def close(self) -> None:
+        """Stop listening."""
 
 
 class Guard:
@@ -145,42 +163,29 @@ class Pipe:
             yield data
 
 
-def pump(answers: socket.socket, emit: Emit, begin: Callable[[], Sequence[Source]]) -> Ended:
-    """Pass output on until the program has ended. Raises what `emit` raises.
+def pump(start: Start, emit: Emit, begin: Callable[[], Sequence[Source]]) -> int | NotStarted:
+    """Pass output on until the program has ended. Raises what `emit` raises, and refuses as `Start` does.
 
     Output is read only once the program runs, from what `begin` then tells: before that, the runtime's own complaints
-    would be in it. Refuses with `start_failed` when the runtime takes too long, and with `internal` when the reaper
-    dies, since then nobody knows how the program ends.
+    would be in it.
     """
-    answers.settimeout(_START_SECONDS)
-    try:
-        message = _answer(answers)
-    except TimeoutError:
-        raise RefusedError(Reason.START_FAILED, "the runtime took too long to start the program") from None
-    if "failed" in message:
-        return Ended(None)
+    early = start.started()
+    if early is not None:
+        return early
     sources = {source.fd: source for source in begin()}
     with selectors.DefaultSelector() as selector:
-        selector.register(answers, selectors.EVENT_READ)
+        selector.register(start, selectors.EVENT_READ)
         for fd in sources:
             selector.register(fd, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
-                if key.fileobj is answers:
+                if key.fileobj is start:
                     for source in sources.values():
                         for data in source.rest():
                             emit(source.stream, data)
-                    return Ended(_answer(answers)["ended"])
+                    return start.ended()
                 if not _pass(sources[key.fd], emit):
                     selector.unregister(key.fd)
-
-
-def _answer(answers: socket.socket) -> dict[str, int]:
-    data = answers.recv(4096)
-    if not data:
-        raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
-    message: dict[str, int] = json.loads(data)
-    return message
 
 
 def _pass(source: Source, emit: Emit) -> bool:

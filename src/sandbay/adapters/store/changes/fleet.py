@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, literal, or_, select, update
+from sqlalchemy import Connection, Table, bindparam, delete, exists, insert, literal, or_, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.changes.guards import refuse_unless, value_there
@@ -16,12 +16,15 @@ from sandbay.adapters.store.tables import (
     nodes,
     pins,
     readiness,
+    release_states,
     sessions,
+    variants,
     wishes,
 )
 from sandbay.domain.deployment import Pool
 from sandbay.domain.node import Node
 from sandbay.domain.readiness import Readiness, ReadinessState
+from sandbay.domain.release import ReleaseState
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.ports.changes import (
     AddWish,
@@ -92,8 +95,15 @@ def _this_cell(table: Table) -> Any:
 _ATTEMPT = select(readiness.c.attempt).where(_this_cell(readiness))
 _UPDATE_CELL = update(readiness).where(_this_cell(readiness)).values({n: bindparam(n) for n in names_of(Readiness)})
 _PINNED = select(pins.c.node).where(_this_cell(pins))
-_WISHED = select(wishes.c.node).where(_this_cell(wishes))
-_DROP_WISH = delete(wishes).where(_this_cell(wishes))
+_WISHED = select(wishes.c.why).where(_this_cell(wishes))
+_STRENGTHEN = update(wishes).where(_this_cell(wishes)).values(why=bindparam("stronger"))
+_TO_BE_PROVED = (
+    select(variants.c.release)
+    .join(release_states, release_states.c.release == variants.c.release)
+    .where(variants.c.content_key == bindparam("key"), release_states.c.state == ReleaseState.PENDING)
+)
+# A decision may be older than the newest such release, which nobody would ever prove without a wish.
+_DROP_WISH = delete(wishes).where(_this_cell(wishes), ~exists(_TO_BE_PROVED))
 
 
 def _cell(change: PutReadiness | Unpin | AddWish | DropWish) -> dict[str, Any]:
@@ -145,8 +155,12 @@ def _unpin(connection: Connection, change: Unpin) -> None:
 
 
 def _add_wish(connection: Connection, change: AddWish) -> None:
-    if connection.execute(_WISHED, _cell(change)).first() is None:
-        connection.execute(insert(wishes), {"node": change.node, "content_key": change.key, "at": change.at})
+    why, stored = int(change.why), connection.execute(_WISHED, _cell(change)).scalar()
+    if stored is None:
+        row = {"node": change.node, "content_key": change.key, "at": change.at, "why": why}
+        connection.execute(insert(wishes), row)
+    elif why < stored:
+        connection.execute(_STRENGTHEN, {**_cell(change), "stronger": why})
 
 
 def _drop_wish(connection: Connection, change: DropWish) -> None:

@@ -72,7 +72,7 @@ _held_by_sessions = (
     .where(is_open)
 )
 
-_wished = select(wishes.c.content_key, _why(Why.WISH), wishes.c.node)
+_wished = select(wishes.c.content_key, wishes.c.why, wishes.c.node)
 
 _NEEDS = union(_required, _held_by_sessions, _wished).order_by("why", "content_key", "node")
 

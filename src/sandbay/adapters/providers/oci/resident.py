@@ -1,0 +1,95 @@
+"""The program that is every sandbox's first process: our spawner, or an init of the host's where that cannot be used.
+
+The spawner lies on a small file system of its own while there are sandboxes: the mount tables inside show where a file
+lies on its file system, which is thus its name alone, and `/run` may not allow programs. All sandboxes share its pages.
+"""
+
+import os
+import platform
+import subprocess
+import threading
+from functools import cached_property
+from pathlib import Path
+
+from sandbay.adapters.providers.oci.bundle import INIT
+from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.engine import linux
+
+PACKAGED = Path(__file__).with_name("native") / f"spawner-{platform.machine()}"
+"""As built from `native/spawner.c` for this kind of processor, if it has been."""
+
+_SECONDS = 5.0
+_UNREADABLE = 0o111
+"""Whoever runs it cannot read it, so the kernel lets nobody look into the process, from its first instruction on."""
+
+
+class Resident:
+    """One per provider; `run` is its volatile folder."""
+
+    def __init__(self, run: Path, runtime: Runtime, spawner: Path | None, init: Path) -> None:
+        """`init` takes the place of the `spawner` where there is none, or it cannot be used."""
+        self.init = init
+        self._folder = run / "init"
+        self._runtime, self._spawner = runtime, spawner
+        self._lock = threading.Lock()
+
+    @cached_property
+    def fault(self) -> str | None:
+        """Why the spawner cannot be used here; None when it can."""
+        if self._spawner is None or not self._spawner.exists():
+            return f"there is no spawner for {platform.machine()}"
+        if not self._runtime.passes_descriptors(_SECONDS):
+            return f"{self._runtime.program} does not pass descriptors on"
+        return None if _can_run(self._spawner.read_bytes()) else "the spawner cannot be run here"
+
+    @property
+    def spawns(self) -> bool:
+        """Whether sandboxes get the spawner."""
+        return self.fault is None
+
+    def place(self) -> Path:
+        """Where the program lies for the runtime to bind it from. Raises `OSError`."""
+        if self._spawner is None or not self.spawns:
+            return self.init
+        content = self._spawner.read_bytes()
+        file = self._folder / Path(INIT).name
+        with self._lock:
+            self._folder.mkdir(exist_ok=True)
+            if not self._folder.is_mount():
+                options = "mode=711,size=1m"
+                linux.mount("tmpfs", self._folder, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+            if not file.exists() or file.read_bytes() != content:
+                # Renamed into place: sandboxes of an older version keep theirs.
+                new = file.with_suffix(".new")
+                new.write_bytes(content)
+                new.chmod(_UNREADABLE)
+                new.rename(file)
+        return file
+
+    def remove(self) -> None:
+        """With the last sandbox gone, it is needed no longer; may be repeated."""
+        with self._lock:
+            while self._folder.is_mount():
+                linux.umount2(self._folder, linux.MNT_DETACH)
+            if self._folder.exists():
+                self._folder.rmdir()
+
+
+def _can_run(program: bytes) -> bool:
+    """A real run, from a memory file: one of another processor would not be an init."""
+    written = os.memfd_create("spawner", os.MFD_CLOEXEC)
+    with os.fdopen(written, "wb") as file:
+        file.write(program)
+        file.flush()
+        fd = os.open(f"/proc/self/fd/{written}", os.O_RDONLY | os.O_CLOEXEC)
+    nothing = subprocess.DEVNULL
+    try:
+        path = f"/proc/self/fd/{fd}"
+        done = subprocess.run(
+            [path, "-V"], stdin=nothing, stdout=nothing, stderr=nothing, timeout=_SECONDS, check=False, pass_fds=(fd,)
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    finally:
+        os.close(fd)
+    return done.returncode == 0
