@@ -1,7 +1,6 @@
 """Podman with folders of the bench's own, and the same runtime as everybody else."""
 
 import contextlib
-import resource
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +8,8 @@ from pathlib import Path
 from bench.host import run
 
 _ALIKE = ("--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=none", "--storage-driver=overlay")
-_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-ULIMIT = f"--ulimit=nofile={_OPEN_FILES}:{_OPEN_FILES}"
-"""Its own default raises the limit, which not every root may."""
+ULIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
+"""Its own defaults raise limits, which not every root may."""
 
 
 @contextlib.contextmanager

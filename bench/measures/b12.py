@@ -64,7 +64,7 @@ def _podman(reference: str) -> float:
     with folder("podman") as store, podman.folders(store) as pod:
         run(*pod, "pull", "--quiet", "--tls-verify=false", reference)
         for _ in range(_SANDBOXES):
-            run(*pod, "run", "--detach", podman.ULIMIT, *LIMITS, reference, *IDLE)
+            run(*pod, "run", "--detach", *podman.ULIMITS, *LIMITS, reference, *IDLE)
         return proportional(named("conmon", str(store))) / _SANDBOXES
 
 

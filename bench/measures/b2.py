@@ -49,7 +49,7 @@ def _podman(reference: str, arguments: Sequence[str], stack: ExitStack) -> Calla
     """Podman with the image, tried once."""
     pod = stack.enter_context(podman.folders(stack.enter_context(folder("podman"))))
     run(*pod, "pull", "--quiet", "--tls-verify=false", reference)
-    command = [*pod, "run", "--rm", podman.ULIMIT, *arguments]
+    command = [*pod, "run", "--rm", *podman.ULIMITS, *arguments]
     run(*command)
     return lambda: _timed(command)
 
