@@ -1,5 +1,6 @@
 """The spawner: what it says, what is said to it, and what nobody in the sandbox can do with it."""
 
+import contextlib
 import errno
 import os
 import random
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +21,9 @@ from hypothesis import strategies as st
 
 from sandbay.adapters.providers.oci import spawner
 from sandbay.adapters.providers.oci.bundle import INIT, Program
+from sandbay.adapters.providers.oci.exec_by_spawner import Spawned, UnreachableError
 from sandbay.adapters.providers.oci.groups import SECOND, Groups
+from sandbay.adapters.providers.oci.pipes import Pipes
 from sandbay.adapters.providers.oci.resident import PACKAGED, Resident
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.spawner import BadAnswerError, Kind
@@ -78,6 +82,47 @@ def test_an_end_is_an_exit_or_a_signal(kind: Kind, value: int) -> None:
 )
 def test_what_it_means_that_nothing_started(kind: Kind, number: int, meaning: Reason | int | None) -> None:
     assert spawner.not_started(spawner.Answer(kind, number)).meaning == meaning
+
+
+def _say(*said: tuple[int, int], terminal: bool = False, more: bytes = b"") -> Spawned:
+    """A program of which a spawner says this, the first thing with a descriptor that is no terminal."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, open(os.devnull) as nothing:  # noqa: PTH123 - only its descriptor
+        for number, answer in enumerate(said):
+            data = spawner._ANSWER.pack(*answer) + more
+            socket.send_fds(theirs, [data], [nothing.fileno()] if terminal and number == 0 else [])
+    return Spawned(ours, Pipes(()), first=False)
+
+
+@pytest.mark.parametrize(
+    "said, how",
+    [
+        ([(Kind.ENDED, 0x100)], {}),
+        ([(Kind.STARTED, 0), (Kind.STARTED, 0)], {}),
+        ([(Kind.STARTED, 0), (9, 0)], {}),
+        ([(Kind.STARTED, 0), (Kind.ENDED, 0x7F)], {}),
+        ([(Kind.STARTED, 0), (Kind.ENDED, -1)], {}),
+        ([(Kind.STARTED, 0)], {}),
+        ([(Kind.STARTED, 0)], {"more": b"x"}),
+        ([(Kind.STARTED, 0)], {"terminal": True}),
+        ([(Kind.NO_PROGRAM, 2)], {"terminal": True}),
+    ],
+)
+def test_whoever_lies_in_its_place_gets_one_command_wrong_and_no_more(said: Any, how: Any) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only their number
+    with contextlib.closing(_say(*said, **how)) as start:
+        if said == [(Kind.ENDED, 0x100)]:
+            assert start.started() == 1
+        else:
+            with refused(Reason.INTERNAL):
+                assert start.started() is None
+                start.ended()
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - as above
+
+
+def test_what_says_nothing_has_started_nothing() -> None:
+    with contextlib.closing(_say()) as start, pytest.raises(UnreachableError):
+        start.started()
 
 
 # What is said to it.

@@ -128,5 +128,7 @@ def not_started(answer: Answer) -> NotStarted:
             return NotStarted(says, Reason.INVALID_WORKDIR)
         case Kind.NO_PROGRAM:
             return NotStarted(says, _PROGRAM_ERRORS.get(answer.value, NOT_EXECUTABLE))
+        case _ if answer.value == errno.EAGAIN:
+            return NotStarted("the sandbox is at its limit of processes")
         case _:
             return NotStarted(says)
