@@ -52,16 +52,15 @@ class SpawnerExec:
             except OSError as error:
                 raise UnreachableError from error
             undo.pop_all()
-        return Spawned(answers, streams, first=self._listener.first)
+        return Spawned(answers, streams)
 
 
 class Spawned:
     """How a program fares, as the spawner, and for a moment its child, tells."""
 
-    def __init__(self, answers: socket.socket, streams: Pipes | Terminal, *, first: bool) -> None:
-        """`first` says whether the spawner is the sandbox's first process."""
+    def __init__(self, answers: socket.socket, streams: Pipes | Terminal) -> None:
         answers.settimeout(START_SECONDS)
-        self._answers, self._streams, self._first = answers, streams, first
+        self._answers, self._streams = answers, streams
 
     def fileno(self) -> int:
         """Of the socket that came with the request."""
@@ -82,13 +81,10 @@ class Spawned:
         return None
 
     def ended(self) -> int | NotStarted:
-        """Refuses with `internal` when nobody knows how."""
+        """Refuses with `internal` when what is said is no end."""
         answer = self._answer()
-        if answer is not None:
-            return self._judge(answer)
-        if self._first:
-            return _KILLED  # with the first process of a sandbox, every other one of it is killed
-        raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
+        # With the first process of a sandbox, every other one of it is killed.
+        return _KILLED if answer is None else self._judge(answer)
 
     def close(self) -> None:
         """Stop listening."""

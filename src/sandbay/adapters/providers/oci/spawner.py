@@ -17,7 +17,7 @@ from sandbay.adapters.providers.oci.programs import NOT_EXECUTABLE, NOT_FOUND
 from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.reasons import Reason
 
-_MAGIC = 0x53424E31
+_MAGIC = 0x53424E32
 _REQUEST = struct.Struct("=7I2H")
 _ANSWER = struct.Struct("=Ii")
 _EXITED, _DUMPED, _SIGNAL = 0xFF00, 0x80, 0x7F
