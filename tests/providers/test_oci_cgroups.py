@@ -7,6 +7,7 @@ import pytest
 from sandbay.adapters.providers.oci.cgroups import (
     Cgroups,
     Layout,
+    aside,
     create_command,
     enforceable,
     exec_command,
@@ -138,12 +139,16 @@ def test_on_v1_the_runtime_is_started_in_the_group(cgroups: Cgroups, folder: str
     assert command[:2] == ["/bin/sh", "-c"]
     assert command[3:] == [f"{folder}/e1", "runc", "exec", "x"]
     created = create_command(cgroups, GROUP, ["runc", "run", "x"])
-    assert folder in created
+    apart = aside(cgroups, GROUP)
+    assert created[:2] == ["/bin/sh", "-c"]
     assert created[-3:] == ["runc", "run", "x"]
+    assert folder in created if apart is None else apart.procs == f"{folder}/cgroup.procs"
 
 
 def test_on_hybrid_the_hosts_cgroup2_is_hidden_from_the_runtime_that_creates() -> None:
-    created = create_command(HYBRID, GROUP, ["runc"])
-    assert created[:2] == ["unshare", "--mount"]
-    assert "/sys/fs/cgroup/unified" in created
-    assert "unshare" not in create_command(LEGACY, GROUP, ["runc"])
+    apart = aside(HYBRID, GROUP)
+    assert apart is not None
+    assert apart.hidden == "/sys/fs/cgroup/unified"
+    assert f">&{apart.number} " in create_command(HYBRID, GROUP, ["runc"])[2]
+    assert aside(LEGACY, GROUP) is None
+    assert aside(UNIFIED, GROUP) is None

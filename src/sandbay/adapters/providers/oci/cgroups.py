@@ -152,11 +152,34 @@ def swap_file(cgroups: Cgroups) -> Path | None:
 
 
 _ENTER = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
-_HIDE_AND_ENTER = 'echo 0 >"$0/cgroup.procs" && umount -l "$1" && shift && exec "$@"'
+_PROCS = 9
+_ENTER_BY_DESCRIPTOR = f'echo 0 >&{_PROCS} && exec {_PROCS}>&- && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a runtime's client is started with: a mount out of its sight, and a group's `cgroup.procs` to enter by.
+
+    `number` is the descriptor that it finds the latter at.
+    """
+
+    hidden: str
+    procs: str
+    number: int = _PROCS
+
+
+def aside(cgroups: Cgroups, group: PurePosixPath) -> Aside | None:
+    """What goes with `create_command`. The path of a hidden group cannot be named any more, hence the descriptor."""
+    if cgroups.layout is not Layout.HYBRID:
+        return None
+    return Aside(str(cgroups.members), str(below(cgroups.members, group) / "cgroup.procs"))
 
 
 def create_command(cgroups: Cgroups, group: PurePosixPath, command: list[str]) -> list[str]:
-    """The runtime's create call, so that the sandbox's first process is in the cgroup2 group from its start."""
+    """The runtime's create call, so that the sandbox's first process is in the cgroup2 group from its start.
+
+    It is to be started as `aside` says.
+    """
     folder = str(below(cgroups.members, group))
     match cgroups.layout:
         case Layout.UNIFIED:
@@ -164,8 +187,7 @@ def create_command(cgroups: Cgroups, group: PurePosixPath, command: list[str]) -
         case Layout.LEGACY:
             return ["/bin/sh", "-c", _ENTER, folder, *command]
         case Layout.HYBRID:
-            hidden = [folder, str(cgroups.members), *command]
-            return ["unshare", "--mount", "--", "/bin/sh", "-c", _HIDE_AND_ENTER, *hidden]
+            return ["/bin/sh", "-c", _ENTER_BY_DESCRIPTOR, "sh", *command]
 
 
 def exec_command(
