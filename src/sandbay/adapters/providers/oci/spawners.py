@@ -36,17 +36,17 @@ class Spawners:
         """None is known at first."""
         self._cgroups = cgroups
         self._lock = threading.Lock()
-        self._known: dict[str, Spawner | None] = {}
+        self._known: dict[str, Spawner] = {}
 
     def of(self, sandbox: Sandbox) -> Spawner | None:
         """Its spawner, or None when its first process is none, or cannot be reached."""
         with self._lock:
-            if sandbox.name in self._known:
-                return self._known[sandbox.name]
-        found = self._find(sandbox)
+            known = self._known.get(sandbox.name)
+        if known is not None or (found := self._find(sandbox)) is None:
+            return known
         with self._lock:
             known = self._known.setdefault(sandbox.name, found)
-        if found is not None and known is not found:
+        if known is not found:
             found.control.close()
         return known
 
@@ -97,7 +97,7 @@ def reach(handle: int, seconds: float) -> socket.socket:
     while True:
         try:
             control = socket.socket(fileno=linux.pidfd_getfd(handle, _ITS_NUMBER))
-        except PermissionError:
+        except (PermissionError, ProcessLookupError):
             raise
         except OSError:  # it has not come so far yet
             if time.monotonic() > end:
