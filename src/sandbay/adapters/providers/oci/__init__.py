@@ -9,8 +9,9 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 def _open(place: ProviderPlace) -> OciProvider:
     layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
-    layers.sweep()
-    return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    provider = OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    layers.sweep(provider.mounted())
+    return provider
 
 
 PROVIDER = ProviderAdapter(DECLARATION, _open)
