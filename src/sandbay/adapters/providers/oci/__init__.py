@@ -10,8 +10,9 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 def _open(place: ProviderPlace) -> OciProvider:
     layers = LayerStore(place.home / "store", place.blobs, Limits(**place.limits), place.budget)
-    layers.sweep()
-    return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    provider = OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    layers.sweep(provider.mounted())
+    return provider
 
 
 PROVIDER = ProviderAdapter(DECLARATION, _open)
