@@ -22,6 +22,7 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
         "PLAIN_REGISTRIES",
         "NETWORK_ALLOW",
         "NAMESERVERS",
+        "RUNTIME",
         "STORE_BUDGET",
         "STORE_MARKS",
     ):

@@ -135,15 +135,18 @@ def test_on_v2_the_runtime_places_sandbox_and_exec_itself() -> None:
 )
 def test_on_v1_the_runtime_is_started_in_the_group(cgroups: Cgroups, folder: str) -> None:
     command = exec_command(cgroups, GROUP, "e1", ["runc"], ["x"])
-    assert command[:2] == ["/bin/sh", "-c"]
-    assert command[3:] == [f"{folder}/e1", "runc", "exec", "x"]
+    assert f"{folder}/e1" in command
+    assert command[-3:] == ["runc", "exec", "x"]
     created = create_command(cgroups, GROUP, ["runc", "run", "x"])
     assert folder in created
     assert created[-3:] == ["runc", "run", "x"]
 
 
-def test_on_hybrid_the_hosts_cgroup2_is_hidden_from_the_runtime_that_creates() -> None:
-    created = create_command(HYBRID, GROUP, ["runc"])
-    assert created[:2] == ["unshare", "--mount"]
-    assert "/sys/fs/cgroup/unified" in created
+def test_on_hybrid_the_hosts_cgroup2_is_hidden_from_the_runtime() -> None:
+    """One that sees it moves the program out of the group that it was started in."""
+    executed = exec_command(HYBRID, GROUP, "e1", ["crun"], ["x"])
+    for command in (create_command(HYBRID, GROUP, ["runc"]), executed):
+        assert command[:2] == ["unshare", "--mount"]
+        assert "/sys/fs/cgroup/unified" in command
     assert "unshare" not in create_command(LEGACY, GROUP, ["runc"])
+    assert "unshare" not in exec_command(LEGACY, GROUP, "e1", ["runc"], ["x"])

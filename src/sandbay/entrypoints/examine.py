@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.builders import bootstrap, buildah
+from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.entrypoints.providers import open_provider
 from sandbay.entrypoints.settings import Settings
@@ -34,7 +35,11 @@ def _provider(settings: Settings) -> Sequence[Finding]:
         home = Path(folder)
         home.chmod(0o711)
         scratch = replace(settings, home=home / "home", run=home / "run")
-        provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
+        try:
+            provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
+        except RefusedError as error:
+            do = "leave SANDBAY_RUNTIME out, or name one that sandbay doctor then says could be used"
+            return [Finding("runtimes", ok=False, says=error.refusal.message, reason=error.refusal.reason, do=do)]
         try:
             return provider.check()
         finally:

@@ -14,5 +14,10 @@ def adapters() -> dict[str, ProviderAdapter]:
 
 def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provider:
     """The local node's provider."""
-    place = ProviderPlace(settings.home, settings.run, blobs, installation, settings.reach, settings.store_budget)
+    place = ProviderPlace(
+        *(settings.home, settings.run, blobs, installation),
+        reach=settings.reach,
+        budget=settings.store_budget,
+        runtime=settings.runtime,
+    )
     return adapters()[settings.provider].open(place)

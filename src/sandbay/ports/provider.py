@@ -273,7 +273,8 @@ class Reach:
 class ProviderPlace:
     """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label.
 
-    `budget`: what the images may take of the node's disk.
+    `budget`: what the images may take of the node's disk. `runtime`: the one that was asked for; `auto` leaves it to
+    the adapter, which refuses with `host_unfit` one that cannot run sandboxes here.
     """
 
     home: Path
@@ -282,6 +283,7 @@ class ProviderPlace:
     installation: str
     reach: Reach = field(default_factory=Reach)
     budget: DiskBudget = field(default_factory=DiskBudget)
+    runtime: str = "auto"
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ limits go where the controllers are.
 | hybrid  | v1     | the host's, hidden    | the runtime's client starts there, it inherits |
 | legacy  | v1     | a mount of our own    | as hybrid                                      |
 
-Hidden from the runtime when it creates the sandbox, because one that manages cgroup2 itself would move every exec
-out of its own cgroup again, and would need one folder per exec in all v1 hierarchies, each a memory cgroup that
+Hidden from the runtime, because one that manages cgroup2 itself would move every exec out of its own cgroup again (crun
+also when it was hidden only while the sandbox was created), and would need one folder per exec in all v1 hierarchies, each a memory cgroup that
 lingers.
 """
 
@@ -157,15 +157,7 @@ _HIDE_AND_ENTER = 'echo 0 >"$0/cgroup.procs" && umount -l "$1" && shift && exec 
 
 def create_command(cgroups: Cgroups, group: PurePosixPath, command: list[str]) -> list[str]:
     """The runtime's create call, so that the sandbox's first process is in the cgroup2 group from its start."""
-    folder = str(below(cgroups.members, group))
-    match cgroups.layout:
-        case Layout.UNIFIED:
-            return command
-        case Layout.LEGACY:
-            return ["/bin/sh", "-c", _ENTER, folder, *command]
-        case Layout.HYBRID:
-            hidden = [folder, str(cgroups.members), *command]
-            return ["unshare", "--mount", "--", "/bin/sh", "-c", _HIDE_AND_ENTER, *hidden]
+    return command if cgroups.layout is Layout.UNIFIED else _entering(cgroups, below(cgroups.members, group), command)
 
 
 def exec_command(
@@ -174,5 +166,12 @@ def exec_command(
     """The runtime's exec call, so that the program is in group `name` below the sandbox's before it can fork."""
     if cgroups.layout is Layout.UNIFIED:
         return [*runtime, "exec", "--cgroup", name, *arguments]
-    folder = str(below(cgroups.members, group) / name)
-    return ["/bin/sh", "-c", _ENTER, folder, *runtime, "exec", *arguments]
+    return _entering(cgroups, below(cgroups.members, group) / name, [*runtime, "exec", *arguments])
+
+
+def _entering(cgroups: Cgroups, folder: Path, command: list[str]) -> list[str]:
+    """The call in a cgroup2 group; on a hybrid host without the sight of cgroup2, so that it leaves us there."""
+    if cgroups.layout is Layout.LEGACY:
+        return ["/bin/sh", "-c", _ENTER, str(folder), *command]
+    hidden = [str(folder), str(cgroups.members), *command]
+    return ["unshare", "--mount", "--", "/bin/sh", "-c", _HIDE_AND_ENTER, *hidden]
