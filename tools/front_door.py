@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from tools import checks, locks
 from tools.machine import PYTHON, ROOT, CannotContinueError, as_root, is_root, run, say
-from tools.setup import setup
+from tools.setup import BENCH_LIST, install_missing, setup
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,6 +41,12 @@ def _test(_options: argparse.Namespace, rest: list[str]) -> int:
     if is_root():
         return run(command)
     return run(as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))
+
+
+def _bench(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    install_missing(BENCH_LIST)
+    return run(as_root([PYTHON, "-m", "bench", *rest], why="Measuring real sandboxes"))
 
 
 def _check(options: argparse.Namespace, _rest: list[str]) -> int:
@@ -84,6 +90,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "setup": _setup,
     "quickstart": _quickstart,
     "test": _test,
+    "bench": _bench,
     "check": _check,
     "lock": _lock,
     "openapi": _openapi,
@@ -93,7 +100,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "native": _native,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "openapi", "manual", "sdk", "mutants", "native")
+_PASS_ON = ("quickstart", "test", "bench", "openapi", "manual", "sdk", "mutants", "native")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -107,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     quickstart = "the tour: four images at work in one installation (--exit: then stop it all)"
     commands.add_parser("quickstart", help=quickstart, add_help=False)
     commands.add_parser("test", help="run the tests; takes pytest's arguments", add_help=False)
+    bench = "measure, each figure against its baseline in the same run; takes minutes (--list: what there is)"
+    commands.add_parser("bench", help=bench, add_help=False)
     check = commands.add_parser("check", help="run everything that judges the code without running it")
     check.add_argument("only", nargs="*", metavar="NAME", help="only these: " + ", ".join(checks.names()))
     lock = commands.add_parser("lock", help="remake requirements/*.txt from pyproject.toml")

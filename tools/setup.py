@@ -25,8 +25,13 @@ from tools.machine import (
 LOCK = ROOT / "requirements" / "dev.txt"
 UV_LOCK = ROOT / "requirements" / "uv.txt"
 SYSTEM_LIST = ROOT / "requirements" / "system.txt"
-# Packages whose service would start, and listen on every address, when they are installed.
-_SERVICES = {"docker-registry": "docker-registry.service"}
+BENCH_LIST = ROOT / "requirements" / "bench.txt"
+# Packages whose services would start, and serve this machine or its network, when they are installed.
+_SERVICES = {
+    "docker-registry": ("docker-registry.service",),
+    "docker.io": ("docker.service", "docker.socket", "containerd.service"),
+    "podman": ("podman.service", "podman.socket", "podman-auto-update.timer", "podman-restart.service"),
+}
 _STAMP = VENV / "sandbay-setup"
 _POSTGRESQL = "postgresql"
 _CLUSTER = ("pg_conftool", "/etc/postgresql-common/createcluster.conf")
@@ -34,7 +39,7 @@ _CLUSTER = ("pg_conftool", "/etc/postgresql-common/createcluster.conf")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SystemPackage:
-    """One line of requirements/system.txt."""
+    """One line of a list of system programs."""
 
     name: str
     sign: str
@@ -47,18 +52,16 @@ class SystemPackage:
         return shutil.which(self.sign, path=SYSTEM_PATH) is not None
 
 
-def system_packages() -> list[SystemPackage]:
-    """Read requirements/system.txt."""
-    lines = (line.strip() for line in SYSTEM_LIST.read_text().splitlines())
+def system_packages(listed: pathlib.Path = SYSTEM_LIST) -> list[SystemPackage]:
+    """Read a list of system programs."""
+    lines = (line.strip() for line in listed.read_text().splitlines())
     rows = (line.split("|") for line in lines if line and not line.startswith("#"))
     return [SystemPackage(*(cell.strip() for cell in row)) for row in rows]
 
 
 def setup(*, quiet: bool) -> None:
     """Make this checkout usable. Quick, and silent with `quiet`, when everything is there."""
-    missing = [package for package in system_packages() if not package.is_installed()]
-    if missing:
-        _install_system(missing)
+    install_missing(SYSTEM_LIST)
     wanted = _fingerprint()
     if _STAMP.exists() and _STAMP.read_text() == wanted and PYTHON.exists():
         _compile_sandbay()
@@ -69,6 +72,13 @@ def setup(*, quiet: bool) -> None:
     _compile_sandbay()
     _STAMP.write_text(wanted)
     say("Ready. The command line is .venv/bin/sandbay.")
+
+
+def install_missing(listed: pathlib.Path) -> None:
+    """Install what is missing of a list of system programs."""
+    missing = [package for package in system_packages(listed) if not package.is_installed()]
+    if missing:
+        _install_system(missing)
 
 
 def _install_system(missing: list[SystemPackage]) -> None:
@@ -104,7 +114,7 @@ def _no_cluster(install: list[str]) -> Iterator[None]:
 
 def _keep_from_starting(names: list[str]) -> None:
     """A program that only the tests start must not begin to serve this machine's network by being installed."""
-    units = [_SERVICES[name] for name in names if name in _SERVICES]
+    units = [unit for name in names for unit in _SERVICES.get(name, ())]
     if units and pathlib.Path("/run/systemd/system").exists():
         must_run(as_root(["systemctl", "mask", *units], why="Keeping them from starting"), doing="systemctl mask")
 

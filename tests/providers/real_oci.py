@@ -24,6 +24,7 @@ from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.provider import OciProvider
 from sandbay.adapters.providers.oci.reaping import Reaping
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.allocation import Order
 from sandbay.domain.command import Command
@@ -161,6 +162,7 @@ STEPS: dict[str, tuple[object, str, Callable[[Callable[..., object]], Callable[.
     "before-mounts": (rootfs, "assemble", _dying_before),
     "after-mounts": (rootfs, "assemble", _dying_after),
     "after-group": (Groups, "make", _dying_after),
+    "after-program": (Resident, "place", _dying_after),
     "before-runtime": (Reaping, "call", _dying_before),
     "after-runtime": (Reaping, "call", _dying_after),
     "before-started": (AllocationFolders, "mark_started", _dying_before),

@@ -7,6 +7,7 @@ import pytest
 from sandbay.adapters.providers.oci.cgroups import (
     Cgroups,
     Layout,
+    aside,
     create_command,
     enforceable,
     exec_command,
@@ -138,15 +139,24 @@ def test_on_v1_the_runtime_is_started_in_the_group(cgroups: Cgroups, folder: str
     assert f"{folder}/e1" in command
     assert command[-3:] == ["runc", "exec", "x"]
     created = create_command(cgroups, GROUP, ["runc", "run", "x"])
-    assert folder in created
+    apart = aside(cgroups, GROUP)
+    assert created[:2] == ["/bin/sh", "-c"]
     assert created[-3:] == ["runc", "run", "x"]
+    assert folder in created if apart is None else apart.procs == f"{folder}/cgroup.procs"
 
 
-def test_on_hybrid_the_hosts_cgroup2_is_hidden_from_the_runtime() -> None:
-    """One that sees it moves the program out of the group that it was started in."""
-    executed = exec_command(HYBRID, GROUP, "e1", ["crun"], ["x"])
-    for command in (create_command(HYBRID, GROUP, ["runc"]), executed):
-        assert command[:2] == ["unshare", "--mount"]
-        assert "/sys/fs/cgroup/unified" in command
-    assert "unshare" not in create_command(LEGACY, GROUP, ["runc"])
+def test_on_hybrid_the_hosts_cgroup2_is_hidden_from_the_runtime_that_creates() -> None:
+    apart = aside(HYBRID, GROUP)
+    assert apart is not None
+    assert apart.hidden == "/sys/fs/cgroup/unified"
+    assert f">&{apart.number} " in create_command(HYBRID, GROUP, ["runc"])[2]
+    assert aside(LEGACY, GROUP) is None
+    assert aside(UNIFIED, GROUP) is None
+
+
+def test_on_hybrid_it_is_hidden_from_an_exec_as_well() -> None:
+    """A runtime that sees it moves the program out of the group that it was started in."""
+    command = exec_command(HYBRID, GROUP, "e1", ["crun"], ["x"])
+    assert command[:2] == ["unshare", "--mount"]
+    assert "/sys/fs/cgroup/unified" in command
     assert "unshare" not in exec_command(LEGACY, GROUP, "e1", ["runc"], ["x"])

@@ -202,6 +202,7 @@ def _mutations(alone: Alone, chance: random.Random) -> Iterator[tuple[bytes, byt
 def test_nothing_but_a_request_runs_anything_or_harms_it(alone: Alone) -> None:
     """Mutated requests: a program never runs, no process and no descriptor stays, and it goes on."""
     chance = random.Random(4)  # noqa: S311 - the same cases each time
+    assert alone.run(_touch(alone, "first")) == ENDED_WELL
     before = alone.descriptors
     for (document, message, fds), _ in zip(_mutations(alone, chance), range(400), strict=False):
         kinds = {answer.kind for answer in alone.send(document, message, fds)}

@@ -5,6 +5,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore
 
 from sandbay.domain.release import Layer
 from sandbay.engine.layer_feed import prove_layer, unpack_layer
@@ -17,7 +18,10 @@ from sandbay.engine.meter import Meter
 from sandbay.engine.unpack import Unpacked
 from sandbay.ports.blobs import Blobs
 
-_AT_ONCE = 2
+_AT_ONCE = 3
+"""Layers that are unpacked side by side, each by a thread here and a child: enough for two or three cores."""
+_COMMITTING = 2
+"""Beside those, layers that wait for the disk: the next ones are unpacked meanwhile."""
 
 
 class LayerChain:
@@ -27,6 +31,7 @@ class LayerChain:
         """Take where trees are kept and blobs come from, and whom to tell."""
         self._trees, self._blobs, self._limits = trees, blobs, limits
         self._meter, self._claims = meter, claims
+        self._unpacking = BoundedSemaphore(_AT_ONCE)
 
     def build(self, layers: Sequence[Layer]) -> list[LayerRecord]:
         """The tree of each layer, the lowest first. Refuses with what is wrong with the lowest layer at fault."""
@@ -50,7 +55,7 @@ class LayerChain:
             same.setdefault(layer.diff_id, []).append(layer)
         largest = sorted(same.values(), key=lambda group: -group[0].size)
         futures: dict[str, Future[LayerRecord]] = {}
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="layer") as pool:
+        with ThreadPoolExecutor(_AT_ONCE + _COMMITTING, thread_name_prefix="layer") as pool:
             for group in largest:
                 futures[group[0].diff_id] = pool.submit(self._by_itself, group)
             wait(futures.values(), return_when=FIRST_EXCEPTION)
@@ -79,7 +84,8 @@ class LayerChain:
 
     def _unpack(self, layer: Layer, lowers: Sequence[Path] | None, into: Path) -> Unpacked:
         told = self._told(layer)
-        return unpack_layer(self._blobs, layer, into, lowers=lowers, limits=self._limits, told=told)
+        with self._unpacking:
+            return unpack_layer(self._blobs, layer, into, lowers=lowers, limits=self._limits, told=told)
 
     def _proved(self, tree: LayerRecord, layer: Layer) -> LayerRecord:
         """Whether a tree was already here never changes what is said of the blob."""

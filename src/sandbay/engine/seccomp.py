@@ -54,6 +54,7 @@ _ALLOWED = {
     "sigaltstack": (131, 132),
     "statx": (332, 291),
     "symlinkat": (266, 36),
+    "sync_file_range": (277, 84),
     "unlinkat": (263, 35),
     "utimensat": (280, 88),
     "write": (1, 64),

@@ -10,8 +10,8 @@ limits go where the controllers are.
 | legacy  | v1     | a mount of our own    | as hybrid                                      |
 
 Hidden from the runtime, because one that manages cgroup2 itself would move every exec out of its own cgroup again (crun
-also when it was hidden only while the sandbox was created), and would need one folder per exec in all v1 hierarchies, each a memory cgroup that
-lingers.
+also when it was hidden only while the sandbox was created), and would need one folder per exec in all v1 hierarchies,
+each a memory cgroup that lingers.
 """
 
 from collections.abc import Mapping
@@ -152,12 +152,43 @@ def swap_file(cgroups: Cgroups) -> Path | None:
 
 
 _ENTER = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
-_HIDE_AND_ENTER = 'echo 0 >"$0/cgroup.procs" && umount -l "$1" && shift && exec "$@"'
+_ENTER_AND_HIDE = 'echo 0 >"$0/cgroup.procs" && umount -l "$1" && shift && exec "$@"'
+_PROCS = 9
+_ENTER_BY_DESCRIPTOR = f'echo 0 >&{_PROCS} && exec {_PROCS}>&- && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a runtime's client is started with: a mount out of its sight, and a group's `cgroup.procs` to enter by.
+
+    `number` is the descriptor that it finds the latter at.
+    """
+
+    hidden: str
+    procs: str
+    number: int = _PROCS
+
+
+def aside(cgroups: Cgroups, group: PurePosixPath) -> Aside | None:
+    """What goes with `create_command`. The path of a hidden group cannot be named any more, hence the descriptor."""
+    if cgroups.layout is not Layout.HYBRID:
+        return None
+    return Aside(str(cgroups.members), str(below(cgroups.members, group) / "cgroup.procs"))
 
 
 def create_command(cgroups: Cgroups, group: PurePosixPath, command: list[str]) -> list[str]:
-    """The runtime's create call, so that the sandbox's first process is in the cgroup2 group from its start."""
-    return command if cgroups.layout is Layout.UNIFIED else _entering(cgroups, below(cgroups.members, group), command)
+    """The runtime's create call, so that the sandbox's first process is in the cgroup2 group from its start.
+
+    It is to be started as `aside` says.
+    """
+    folder = str(below(cgroups.members, group))
+    match cgroups.layout:
+        case Layout.UNIFIED:
+            return command
+        case Layout.LEGACY:
+            return ["/bin/sh", "-c", _ENTER, folder, *command]
+        case Layout.HYBRID:
+            return ["/bin/sh", "-c", _ENTER_BY_DESCRIPTOR, "sh", *command]
 
 
 def exec_command(
@@ -166,12 +197,7 @@ def exec_command(
     """The runtime's exec call, so that the program is in group `name` below the sandbox's before it can fork."""
     if cgroups.layout is Layout.UNIFIED:
         return [*runtime, "exec", "--cgroup", name, *arguments]
-    return _entering(cgroups, below(cgroups.members, group) / name, [*runtime, "exec", *arguments])
-
-
-def _entering(cgroups: Cgroups, folder: Path, command: list[str]) -> list[str]:
-    """The call in a cgroup2 group; on a hybrid host without the sight of cgroup2, so that it leaves us there."""
+    folder, call = str(below(cgroups.members, group) / name), [*runtime, "exec", *arguments]
     if cgroups.layout is Layout.LEGACY:
-        return ["/bin/sh", "-c", _ENTER, str(folder), *command]
-    hidden = [str(folder), str(cgroups.members), *command]
-    return ["unshare", "--mount", "--", "/bin/sh", "-c", _HIDE_AND_ENTER, *hidden]
+        return ["/bin/sh", "-c", _ENTER, folder, *call]
+    return ["unshare", "--mount", "--", "/bin/sh", "-c", _ENTER_AND_HIDE, folder, str(cgroups.members), *call]

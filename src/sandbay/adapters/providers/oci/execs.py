@@ -29,7 +29,7 @@ from sandbay.ports.provider import Exit
 
 KILLED = 137
 _SPAWNERS = 2
-"""How many are tried: the second where the first has gone."""
+"""How many are tried."""
 
 
 class Steer:
@@ -75,10 +75,10 @@ class Execs:
         folder.mkdir(mode=0o700)
         try:
             groups.make_exec(name)
-            for way in self._ways(sandbox):
+            for spawner in self._tries(sandbox):
                 with contextlib.suppress(UnreachableError):
-                    return self._run(way, sandbox, program, call, folder)
-            return NotStarted("nobody in the sandbox answers")
+                    return self._run(spawner, sandbox, program, call, folder)
+            return self._run(self._by_runtime, sandbox, program, call, folder)
         except BaseException:
             groups.kill(name)
             raise
@@ -94,16 +94,15 @@ class Execs:
             shutil.rmtree(folder, ignore_errors=True)
         self._sweep(sandbox, groups)
 
-    def _ways(self, sandbox: Sandbox) -> Iterator[Way]:
-        """The next one is for when the one before was not reached."""
+    def _tries(self, sandbox: Sandbox) -> Iterator[SpawnerExec]:
+        """The sandbox's spawner, and where it turns out to have gone, the one that takes its place."""
         for _ in range(_SPAWNERS):
             if (spawner := self._spawners.of(sandbox)) is None:
-                break
+                return
             yield SpawnerExec(self._cgroups, spawner)
             if not spawner.gone:
-                break
+                return
             self._spawners.forget(sandbox.name, spawner)
-        yield self._by_runtime
 
     def _run(self, way: Way, sandbox: Sandbox, program: Program, call: Call, folder: Path) -> Exit | NotStarted:
         groups = Groups(self._cgroups, sandbox.group)

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from sandbay.adapters.providers.oci.allocations import AllocationFolders
 from sandbay.adapters.providers.oci.cgroups import Cgroups, below
@@ -15,8 +15,6 @@ from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places
 from sandbay.engine import linux, rootfs
-
-_DELETE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,8 @@ class Freer:
                 groups.stop(stop_signal, self.grace)
             groups.kill()
         self.spawners.forget(name)
-        if (self.runtime.state / name).exists():
-            self.runtime.delete(name, self.log, _DELETE_SECONDS)
         groups.remove()
+        self.runtime.forget(name)
         rootfs.dismantle(places.mounts)
         if places.volatile.exists():
             remove = ["rm", "-rf", "--one-file-system", "--", str(places.volatile)]
@@ -64,7 +61,6 @@ class Freer:
         run = self.runtime.state.parent
         if self.cgroups.own_mount and self.cgroups.members.is_mount():
             linux.umount2(self.cgroups.members)
-        self.log.unlink(missing_ok=True)
         for folder in (self.cgroups.members, self.runtime.state, run):
             if folder.is_relative_to(run):
                 with contextlib.suppress(OSError):
@@ -78,11 +74,6 @@ class Freer:
         for root in self.cgroups.roots:
             with contextlib.suppress(OSError):
                 below(root, self.parent).rmdir()
-
-    @property
-    def log(self) -> Path:
-        """Where the runtime complains of what has no folder of its own any more."""
-        return self.runtime.state.with_suffix(".log")
 
 
 def stop_signal_of(text: str) -> signal.Signals:

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import select
 import signal
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, below
@@ -56,12 +57,14 @@ class Groups:
 
     def kill(self, name: str = "") -> None:
         """End every process of the sandbox, or of its exec `name`; returns when they are gone."""
-        self.strike(name)
-        deadline = time.monotonic() + _GONE_SECONDS
-        while _populated(self.members / name):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"processes of {self._group / name} do not end")
-            time.sleep(_STEP_SECONDS)
+        # The first one leaves its group before the rest of its namespace has been reaped, and only then ends.
+        with _ends(None if name else self.init_pid()) as has_ended:
+            self.strike(name)
+            deadline = time.monotonic() + _GONE_SECONDS
+            while _populated(self.members / name) or not has_ended():
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"processes of {self._group / name} do not end")
+                time.sleep(_STEP_SECONDS)
 
     def strike(self, name: str = "") -> None:
         """As `kill`, without waiting."""
@@ -105,6 +108,20 @@ class Groups:
                     finally:
                         os.close(handle)
         return sent
+
+
+@contextlib.contextmanager
+def _ends(pid: int | None) -> Iterator[Callable[[], bool]]:
+    """To be asked whether a process has ended; one that is not there has."""
+    try:
+        handle = None if pid is None else os.pidfd_open(pid)
+    except ProcessLookupError:
+        handle = None
+    try:
+        yield lambda: handle is None or bool(select.select([handle], [], [], 0)[0])
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def _pids(folder: Path) -> list[int]:

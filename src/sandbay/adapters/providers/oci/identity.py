@@ -55,9 +55,17 @@ def mounted_lowers(mountinfo: str) -> tuple[str, ...] | None:
 
 
 def booted_from(lowers: tuple[str, ...], held: Iterable[HeldImage], assembled: ContentKey) -> HeldImage | None:
-    """The held variant whose layers are mounted. Where several share all layers, the one it was assembled from."""
-    same = [image for image in held if image.lowers == lowers]
-    return next((image for image in same if image.key == assembled), same[0] if same else None)
+    """The held variant whose layers are mounted. Where several share all layers, the one it was assembled from.
+
+    `held` is taken no further than to that one.
+    """
+    same: HeldImage | None = None
+    for image in held:
+        if image.lowers == lowers:
+            if image.key == assembled:
+                return image
+            same = same or image
+    return same
 
 
 def _unescape(text: str) -> str:

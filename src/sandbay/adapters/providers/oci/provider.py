@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
@@ -201,7 +202,8 @@ class OciProvider:
             lowers = mounted_lowers(Path(f"/proc/{pid}/mountinfo").read_text())
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
-        found = None if lowers is None else booted_from(lowers, self._held_images(), record.key)
+        held = chain(filter(None, [self._images.get(allocation)]), self._held_images())
+        found = None if lowers is None else booted_from(lowers, held, record.key)
         return Booted({} if found is None else dict(found.artifacts), pid, self._host.runtime.program)
 
     def presence(self, allocation: AllocationId) -> Presence:

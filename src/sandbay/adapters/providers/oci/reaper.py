@@ -5,8 +5,9 @@ Were the node itself that subreaper, every orphan of anything it ever starts wou
 or subprocess could reap a program's status away. Here all children are ours, so `waitpid(-1)` is right.
 
 Runs as `python -I -S reaper.py` with a SOCK_SEQPACKET socket as standard input. A request is JSON
-`{"argv": […], "pid_file": …}` with four or five descriptors: a socket to answer on, and the program's stdin, stdout,
-stderr and perhaps number 3.
+`{"argv": […], "pid_file": …, "aside": …}` with four or five descriptors: a socket to answer on, and the program's
+stdin, stdout, stderr and perhaps number 3. With `aside` it starts in a mount namespace of its own in which `hidden` is
+unmounted, and finds `procs`, opened for writing, as descriptor `number`.
 Answers: `{"started": pid}` or `{"failed": code}`, and after the first `{"ended": code}`, 128+n for signal n.
 When the node goes away the socket ends, and so does this process.
 """
@@ -18,8 +19,11 @@ import selectors
 import signal
 import socket
 import sys
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 # Started without site-packages: what it needs of us is found from where it lies.
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
@@ -42,6 +46,13 @@ class _Job:
         # Whoever asked may have gone meanwhile.
         with contextlib.suppress(OSError):
             self.reply.send(json.dumps(message).encode())
+
+
+@dataclass(frozen=True)
+class _Aside:
+    hidden: str
+    procs: str
+    number: int
 
 
 class Reaper:
@@ -83,11 +94,9 @@ class Reaper:
         request = json.loads(data)
         job = _Job(socket.socket(fileno=reply), request["pid_file"])
         try:
-            actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+            aside = request["aside"]
             argv = request["argv"]
-            pid = os.posix_spawnp(
-                argv[0], argv, _ENVIRONMENT, file_actions=actions, setsid=True, setsigdef=_DEFAULTS, setsigmask=()
-            )
+            pid = _spawn(argv, streams) if aside is None else _spawn_aside(argv, streams, _Aside(**aside))
             self._starting[pid] = job
         except OSError:
             job.tell(failed=127)
@@ -134,6 +143,37 @@ class Reaper:
         else:
             job.tell(ended=ended)
             job.reply.close()
+
+
+def _spawn(argv: list[str], streams: Sequence[int], more: Mapping[int, int] = MappingProxyType({})) -> int:
+    """Start a program with these descriptors as 0 and up, and `more` as number → descriptor; its pid."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in [*enumerate(streams), *more.items()]]
+    return os.posix_spawnp(
+        argv[0], argv, _ENVIRONMENT, file_actions=actions, setsid=True, setsigdef=_DEFAULTS, setsigmask=()
+    )
+
+
+def _spawn_aside(argv: list[str], streams: Sequence[int], aside: _Aside) -> int:
+    """As `_spawn`, from a thread that has left our mount namespace: three programs less than asking `unshare` to."""
+    outcome: list[int | BaseException] = []
+    procs = os.open(aside.procs, os.O_WRONLY | os.O_CLOEXEC)
+
+    def act() -> None:
+        try:
+            linux.unshare(linux.CLONE_FS | linux.CLONE_NEWNS)
+            linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+            linux.umount2(aside.hidden, linux.MNT_DETACH)
+            outcome.append(_spawn(argv, streams, {aside.number: procs}))
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            outcome.append(error)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+    os.close(procs)
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
 
 
 def _code(status: int) -> int:

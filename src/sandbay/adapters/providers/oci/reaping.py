@@ -7,7 +7,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+
+from sandbay.adapters.providers.oci.cgroups import Aside
 
 _PROGRAM = Path(__file__).with_name("reaper.py")
 
@@ -21,10 +24,13 @@ class Reaping:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
-    def start(self, argv: Sequence[str], pid_file: Path, streams: Sequence[int]) -> socket.socket:
+    def start(
+        self, argv: Sequence[str], pid_file: Path, streams: Sequence[int], apart: Aside | None = None
+    ) -> socket.socket:
         """Run the runtime's client with these stdin, stdout, stderr; the answers come on the returned socket."""
         answers, reply = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        request = json.dumps({"argv": list(argv), "pid_file": str(pid_file)}).encode()
+        wanted = {"argv": list(argv), "pid_file": str(pid_file), "aside": apart and asdict(apart)}
+        request = json.dumps(wanted).encode()
         with reply, self._lock:
             fds = [reply.fileno(), *streams]
             try:
@@ -34,7 +40,14 @@ class Reaping:
                 socket.send_fds(self._connected(), [request], fds)
         return answers
 
-    def call(self, argv: Sequence[str], pid_file: Path, timeout: float, more: Sequence[int] = ()) -> int | None:
+    def call(
+        self,
+        argv: Sequence[str],
+        pid_file: Path,
+        timeout: float,
+        more: Sequence[int] = (),
+        apart: Aside | None = None,
+    ) -> int | None:
         """Run a client that leaves a program running, with nothing on its streams. Its exit code, None when too late.
 
         `more` is at most one descriptor, which it gets as number 3.
@@ -42,7 +55,7 @@ class Reaping:
         """
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            answers = self.start(argv, pid_file, [nothing] * 3 + [*more])
+            answers = self.start(argv, pid_file, [nothing] * 3 + [*more], apart)
         finally:
             os.close(nothing)
         with answers:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from sandbay.adapters.providers.oci.bundle import SPAWNER, Program, process
 from sandbay.adapters.providers.oci.calls import Sandbox
@@ -52,6 +53,7 @@ class Spawners:
         """None is known at first."""
         self._runtime, self._cgroups, self._reaping = runtime, cgroups, reaping
         self._lock = threading.Lock()
+        self._starts: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._known: dict[str, Spawner | None] = {}
 
     @contextlib.contextmanager
@@ -70,6 +72,10 @@ class Spawners:
     def of(self, sandbox: Sandbox) -> Spawner | None:
         """Its spawner, started if need be, or None when it has none or none can be started now."""
         with self._lock:
+            if sandbox.name in self._known:
+                return self._known[sandbox.name]
+            start = self._starts.get(sandbox.name) or self._starts.setdefault(sandbox.name, threading.Lock())
+        with start:
             if sandbox.name not in self._known:
                 self._start_second(sandbox)
             return self._known.get(sandbox.name)

@@ -11,7 +11,15 @@ from pathlib import Path, PurePosixPath
 from sandbay.adapters.providers.oci.allocations import AllocationRecord
 from sandbay.adapters.providers.oci.bundle import INIT, Parts, Program, spec
 from sandbay.adapters.providers.oci.calls import Call, Sandbox
-from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, create_command, group_path, limit_files, resources
+from sandbay.adapters.providers.oci.cgroups import (
+    Cgroups,
+    Layout,
+    aside,
+    create_command,
+    group_path,
+    limit_files,
+    resources,
+)
 from sandbay.adapters.providers.oci.execs import Execs
 from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage
@@ -116,7 +124,8 @@ class Starter:
             how = ["--detach", *(PASS if more else ()), *where]
             command = [*self.runtime.prefix(places.log), "run", *how, places.sandbox.name]
             argv = create_command(self.cgroups, places.sandbox.group, command)
-            code = self.reaping.call(argv, pid_file, START_SECONDS, more)
+            apart = aside(self.cgroups, places.sandbox.group)
+            code = self.reaping.call(argv, pid_file, START_SECONDS, more, apart)
             if code != 0:
                 says = "it took too long" if code is None else complaint(places.log)
                 raise start_failed("the runtime did not start the sandbox", says=says)

@@ -1,0 +1,1 @@
+"""One module per figure; each has `measure(rounds)`, which yields its rows."""
