@@ -118,6 +118,10 @@ DEPLOYMENT_FIELDS: list[tuple[Json, str]] = [
 OTHERS: list[tuple[str, str, Any, str]] = [
     ("POST", IMAGES, {}, "name"),
     ("POST", IMAGES, {"name": "Web"}, "name"),
+    ("POST", IMAGES, {"name": "web "}, "name"),
+    ("POST", IMAGES, {"name": "w\u0435b"}, "name"),  # a Cyrillic e
+    ("POST", IMAGES, {"name": "e\u0301tude"}, "name"),
+    ("POST", IMAGES, {"name": "\u00e9tude"}, "name"),
     ("POST", IMAGES, {"name": "img_00000000000000000000"}, "name"),
     ("POST", IMAGES, {"name": "web", "description": "x\0"}, "description"),
     ("PATCH", f"{IMAGES}/web", {"state": "gone"}, "state"),
@@ -131,6 +135,7 @@ OTHERS: list[tuple[str, str, Any, str]] = [
     ("PUT", f"{IMAGES}/web/channels/stable", {"release": True}, "release"),
     ("PUT", f"{IMAGES}/web/channels/7up", {"release": 1}, "channel"),
     ("POST", f"{IMAGES}/web/evict", {"node": ""}, "node"),
+    ("POST", f"{IMAGES}/web/verify", {"node": ""}, "node"),
     ("POST", f"{CORE}/projects", {"name": "prj_00000000000000000000"}, "name"),
     ("POST", f"{CORE}/projects/default/keys", {"name": "a\nb"}, "name"),
     ("PATCH", f"{V1}/project", {"runtime_image_id": 1}, "runtime_image_id"),

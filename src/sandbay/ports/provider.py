@@ -181,6 +181,14 @@ class Provider(Protocol):
         Refuses with reasons of the groups content, transfer, room, or `host_unfit`.
         """
 
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Compare every byte that is here of a variant with the installation's blobs; `read` hears of their bytes.
+
+        Refuses with `image_absent_on_node`, and with `content_lost` what is damaged: it is not held any more, what runs
+        from it runs on, and `prepare` makes it anew. What kept it from being looked at is refused by its own reason, of
+        the groups content (the blobs themselves), transfer or room, and says nothing of what is here.
+        """
+
     def probe(self, variant: Variant) -> None:
         """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start."""
 

@@ -12,12 +12,13 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 def _open(place: ProviderPlace) -> OciProvider:
     layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
-    layers.sweep()
     settings = OciSettings(reach=place.reach)
     choice = Choice(place, settings)
     chosen = choice.runtime()
     settings = replace(settings, runtime=chosen, explain=lambda: choice.findings(chosen))
-    return OciProvider(place.home, place.run, layers, place.installation, settings)
+    provider = OciProvider(place.home, place.run, layers, place.installation, settings)
+    layers.sweep(provider.mounted())
+    return provider
 
 
 PROVIDER = ProviderAdapter(DECLARATION, _open)
