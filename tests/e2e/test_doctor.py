@@ -98,7 +98,7 @@ def test_the_store_is_told_as_it_lies_there(nothing: Installation, monkeypatch: 
     torn, budget = examine._store(here)
     assert (torn.ok, budget.ok) == (False, True)
     assert "1 releases and 1 layers are not whole" in torn.says
-    assert "sandbay up" in torn.do
+    assert "images verify" in torn.do
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert list(examine._store(here)) == [], "who may not look says nothing"
 

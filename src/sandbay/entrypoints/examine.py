@@ -73,7 +73,7 @@ def _store(settings: Settings) -> Iterator[Finding]:
     if state.leftover:
         says += f"; {state.leftover} leftovers, of prepares under way or of a crash: the next start sweeps the latter"
     broken = state.torn + state.lost
-    do = "start again (sandbay down --keep-sessions, sandbay up): what is damaged is fetched again" if broken else ""
+    do = "run sandbay images verify, or start again: what is damaged is fetched again" if broken else ""
     says += f"; {state.lost} releases and {state.torn} layers are not whole any more" if broken else ""
     yield Finding("store", ok=not broken, says=says, fatal=False, do=do)
     usage = shutil.disk_usage(root)

@@ -18,6 +18,7 @@ def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provid
         *(settings.home, settings.run, blobs, installation),
         reach=settings.reach,
         budget=settings.store_budget,
+        limits=settings.image_limits,
         runtime=settings.runtime,
     )
     return adapters()[settings.provider].open(place)

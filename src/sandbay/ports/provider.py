@@ -6,7 +6,7 @@ installation's label; what does not is never touched. `prepare`, `create`, `dest
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -281,8 +281,9 @@ class Reach:
 class ProviderPlace:
     """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label.
 
-    `budget`: what the images may take of the node's disk. `runtime`: the one that was asked for; `auto` leaves it to
-    the adapter, which refuses with `host_unfit` one that cannot run sandboxes here.
+    `budget`: what the images may take of the node's disk. `limits`: bounds on one image, by name, where the operator
+    wants others than the usual ones. `runtime`: the one that was asked for; `auto` leaves it to the adapter, which
+    refuses with `host_unfit` one that cannot run sandboxes here.
     """
 
     home: Path
@@ -291,6 +292,7 @@ class ProviderPlace:
     installation: str
     reach: Reach = field(default_factory=Reach)
     budget: DiskBudget = field(default_factory=DiskBudget)
+    limits: Mapping[str, int] = field(default_factory=dict)
     runtime: str = "auto"
 
 

@@ -6,12 +6,13 @@ from sandbay.adapters.providers.oci.choice import Choice
 from sandbay.adapters.providers.oci.declaration import DECLARATION
 from sandbay.adapters.providers.oci.provider import OciProvider
 from sandbay.adapters.providers.oci.settings import OciSettings
+from sandbay.engine.limits import Limits
 from sandbay.engine.store import LayerStore
 from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 
 def _open(place: ProviderPlace) -> OciProvider:
-    layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
+    layers = LayerStore(place.home / "store", place.blobs, Limits(**place.limits), place.budget)
     settings = OciSettings(reach=place.reach)
     choice = Choice(place, settings)
     chosen = choice.runtime()

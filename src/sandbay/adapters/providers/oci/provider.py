@@ -72,16 +72,15 @@ class OciProvider:
         self._cgroups = groups_of_host.find_layout(Path("/proc/self/mountinfo").read_text(), run / "cgroup2")
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
-        self._spawners = Spawners(state, self._cgroups, self._reaping)
+        self._spawners = Spawners(self._cgroups)
         self._execs = Execs(state, self._cgroups, self._reaping, self._spawners)
-        resident = Resident(run, state, settings.spawner, settings.init)
+        resident = Resident(run, settings.spawner, settings.init)
         swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
         )
-        shared = (state, self._cgroups, self._execs, self._reaping, resident, self._spawners)
-        self._starter = Starter(*shared, swap, network)
+        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, resident, swap, network)
         parent = groups_of_host.parent_path(installation)
         self._freer = Freer(
             state, self._cgroups, self._folders, parent, settings.grace, network, resident, self._spawners
