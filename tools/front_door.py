@@ -81,6 +81,11 @@ def _mutants(_options: argparse.Namespace, rest: list[str]) -> int:
     return run([PYTHON, "-m", "tools.mutants", *rest])
 
 
+def _fuzz(_options: argparse.Namespace, rest: list[str]) -> int:
+    setup(quiet=True)
+    return run([PYTHON, "-m", "tools.fuzz", *rest])
+
+
 def _native(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
     return run([PYTHON, "-m", "tools.native", *rest])
@@ -97,10 +102,11 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, list[str]], int]] = {
     "manual": _manual,
     "sdk": _sdk,
     "mutants": _mutants,
+    "fuzz": _fuzz,
     "native": _native,
 }
 # These hand what they do not know to the program that they call.
-_PASS_ON = ("quickstart", "test", "bench", "openapi", "manual", "sdk", "mutants", "native")
+_PASS_ON = ("quickstart", "test", "bench", "openapi", "manual", "sdk", "mutants", "fuzz", "native")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -129,4 +135,6 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("native", help=native, add_help=False)
     mutants = "plant faults in the decisions and see whether the tests notice; takes minutes"
     commands.add_parser("mutants", help=mutants, add_help=False)
+    fuzz = "look for bytes that break the readers of images ([TARGET …] [--seconds N], 60 s each)"
+    commands.add_parser("fuzz", help=fuzz, add_help=False)
     return parser

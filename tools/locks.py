@@ -24,7 +24,17 @@ _COMPILE = (
 def lock(*, upgrade: bool) -> None:
     """Write requirements/dev.txt (everything) and requirements/uv.txt (the bootstrap, same version)."""
     more = ["--upgrade"] if upgrade else []
-    everything = ["pyproject.toml", "--extra", "server", "--group", "dev", "-o", "requirements/dev.txt"]
+    everything = [
+        "pyproject.toml",
+        "--extra",
+        "server",
+        "--group",
+        "dev",
+        "--group",
+        "fuzz",
+        "-o",
+        "requirements/dev.txt",
+    ]
     must_run([UV, *_COMPILE, *more, *everything], doing="Locking requirements/dev.txt")
     bootstrap: list[Part] = [_REQUIREMENTS / "uv.in", "-c", "requirements/dev.txt", "-o", "requirements/uv.txt"]
     must_run([UV, *_COMPILE, "--no-annotate", *bootstrap], doing="Locking requirements/uv.txt")

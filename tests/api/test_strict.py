@@ -118,6 +118,10 @@ DEPLOYMENT_FIELDS: list[tuple[Json, str]] = [
 OTHERS: list[tuple[str, str, Any, str]] = [
     ("POST", IMAGES, {}, "name"),
     ("POST", IMAGES, {"name": "Web"}, "name"),
+    ("POST", IMAGES, {"name": "web "}, "name"),
+    ("POST", IMAGES, {"name": "w\u0435b"}, "name"),  # a Cyrillic e
+    ("POST", IMAGES, {"name": "e\u0301tude"}, "name"),
+    ("POST", IMAGES, {"name": "\u00e9tude"}, "name"),
     ("POST", IMAGES, {"name": "img_00000000000000000000"}, "name"),
     ("POST", IMAGES, {"name": "web", "description": "x\0"}, "description"),
     ("PATCH", f"{IMAGES}/web", {"state": "gone"}, "state"),

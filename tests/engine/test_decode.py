@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import zlib
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -52,6 +53,44 @@ def test_members_in_any_pieces_are_one_stream(
 ) -> None:
     data = b"".join(packed(compression, part) for part in parts) + bytes(zeros)
     assert decode(compression, data, step) == b"".join(parts)
+
+
+def member(flags: int, plain: bytes) -> bytes:
+    """A gzip member with the optional parts of its header that these flags stand for, as the format's text has them."""
+    header = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+    header += (300).to_bytes(2, "little") + b"\0e" * 150 if flags & 4 else b""
+    header += b"some-name.tar\0" if flags & 8 else b""
+    header += b"a comment\0" if flags & 16 else b""
+    header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little") if flags & 2 else b""
+    packer = zlib.compressobj(wbits=-15)
+    body = packer.compress(plain) + packer.flush()
+    return header + body + zlib.crc32(plain).to_bytes(4, "little") + len(plain).to_bytes(4, "little")
+
+
+@given(parts=st.lists(st.tuples(st.integers(0, 31), st.binary(max_size=99)), min_size=1, max_size=4), data=st.data())
+def test_headers_of_members_may_say_more_and_come_in_any_pieces(
+    parts: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
+    blob = b"".join(member(*part) for part in parts)
+    step = data.draw(st.integers(1, len(blob)))
+    assert decode(Compression.GZIP, blob, step) == b"".join(plain for _, plain in parts)
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"\x1f\x8b\x07" + bytes(7),
+        b"\x1f\x8b\x08\x20" + bytes(6),
+        b"\x1f\x8b\x08\x80" + bytes(6),
+        member(2, b"")[:10] + b"xx",
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (2 << 20),
+    ],
+    ids=["another method", "a reserved flag", "the last reserved flag", "its own checksum", "a name without end"],
+)
+def test_headers_that_are_none(header: bytes, step: int) -> None:
+    step = step if len(header) < 1000 else 1 << 16
+    assert refused(Compression.GZIP, header + member(0, PLAIN)[10:], step)
 
 
 @PACKED

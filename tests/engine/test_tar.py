@@ -185,6 +185,7 @@ def test_damage_is_never_the_end(data: bytes) -> None:
         b"x a=b\n",
         b" a=b\n",
         b"0 a=b\n",
+        b"6 a=b\n9x",
         b"5 =b\n",
         pax_record(b"size", b"-1"),
         pax_record(b"uid", b"1e3"),

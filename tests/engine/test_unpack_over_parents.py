@@ -1,15 +1,19 @@
 """Stacks of layers: what a sandbox sees is what applying one layer after another gives, never something else."""
 
-import dataclasses
+import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
+from sandbay.engine import rootfs
 from sandbay.engine.lower import Needs, needs_lower_view
+from tests.engine.store_support import Host
+from tests.support.oci_layout import Layout
+from tests.support.sequential import Applied, OpenError
 from tests.support.tar_entries import Entry, file, folder, hardlink, opaque, symlink, tar, whiteout
 from tests.support.unpacking import Seen, Stack, look, needs_unpacking, tree_of
 
@@ -77,6 +81,8 @@ def test_hard_links_bring_their_target_along(tmp_path: Path) -> None:
         ([opaque("plain"), hardlink("a", "plain/f")], "malformed_layer"),
         ([hardlink("a", "b"), file("plain/f/below")], "malformed_layer"),
         ([hardlink("a", "bin/probe"), file("a")], "malformed_layer"),
+        ([hardlink("plain/f", "plain/f")], "malformed_layer"),
+        ([hardlink("bin/probe", "usr/bin/probe")], "malformed_layer"),
         ([file("plain/f/below")], "malformed_layer"),
     ],
 )
@@ -131,78 +137,86 @@ def test_when_the_lower_view_is_needed(name: str, tmp_path: Path) -> None:
     assert needs_lower_view(needs, stack.trees) is expected
 
 
-@dataclasses.dataclass
-class Model:
-    """A root file system as a dict, to which layers are applied as the format's text says: marks first."""
-
-    seen: dict[str, Seen] = dataclasses.field(default_factory=dict)
-
-    def apply(self, entries: Sequence[Entry]) -> None:
-        marks = [entry for entry in entries if b".wh." in entry.name]
-        for mark in marks:
-            parent, _, name = mark.name.decode().rpartition("/")
-            if name == ".wh..wh..opq":
-                self._remove_below(parent)
-            else:
-                hidden = f"{parent}/{name[4:]}".lstrip("/")
-                self._remove_below(hidden)
-                self.seen.pop(hidden, None)
-        for entry in entries:
-            if entry not in marks:
-                self._put(entry)
-
-    def _remove_below(self, folder: str) -> None:
-        self.seen = {path: seen for path, seen in self.seen.items() if folder and not path.startswith(folder + "/")}
-
-    def _put(self, entry: Entry) -> None:
-        path = entry.name.decode().rstrip("/")
-        parents = [path[:at] for at, character in enumerate(path) if character == "/"]
-        for parent in parents:
-            self.seen.setdefault(parent, Seen("folder", 0o755, (0, 0)))
-        is_folder = entry.kind == b"5"
-        there = self.seen.get(path)
-        if there is not None and not (is_folder and there.kind == "folder"):
-            self._remove_below(path)
-        self.seen[path] = Seen("folder" if is_folder else "file", entry.mode, (entry.uid, 0), entry.data)
-
-
 PARTS = st.sampled_from(["a", "b", "c"])
 PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+MODES = st.sampled_from([0o755, 0o700])
+TARGETS = st.sampled_from(["a", "b", "/c", "/a/b", "../b", "b/c", "."])
+FOLDERS = st.builds(folder, PATHS, MODES, uid=st.integers(0, 1))
+FILES = st.builds(file, PATHS, st.sampled_from(["", "x", "y"]), uid=st.integers(0, 1))
 ENTRIES = st.one_of(
-    st.builds(folder, PATHS, st.sampled_from([0o755, 0o700]), uid=st.integers(0, 1)),
-    st.builds(folder, PATHS, st.sampled_from([0o755, 0o700]), uid=st.integers(0, 1)),
-    st.builds(file, PATHS, st.sampled_from(["", "x", "y"]), uid=st.integers(0, 1)),
+    FOLDERS,
+    FOLDERS,
+    FILES,
+    FILES,
+    st.builds(symlink, PATHS, TARGETS, uid=st.integers(0, 1)),
+    st.builds(hardlink, PATHS, PATHS),
     st.builds(whiteout, PATHS),
     st.builds(opaque, PATHS),
 )
+LAYERS = st.lists(
+    st.lists(ENTRIES, max_size=7, unique_by=lambda entry: entry.name.rstrip(b"/")), min_size=1, max_size=4
+)
+USR_MERGE = [
+    [folder("a", 0o700, uid=1), symlink("b", "a"), file("a/c", "x")],
+    [file("b/a", "y"), hardlink("c", "b/c")],
+    [whiteout("b/c"), file("b/b/c", "x")],
+]
 
 
-def path_of(entry: Entry) -> str:
-    return entry.name.decode().rstrip("/")
+def promised(layers: Sequence[Sequence[Entry]]) -> tuple[list[Sequence[Entry]], Applied]:
+    """The layers whose outcome the format settles, and what they come to one after another."""
+    kept: list[Sequence[Entry]] = []
+    for layer in layers:
+        with contextlib.suppress(OpenError):
+            Applied.of([*kept, layer])
+            kept.append(layer)
+    return kept, Applied.of(kept)
 
 
-def is_honest(layer: Sequence[Entry], below: dict[str, Seen]) -> bool:
-    """No path twice, nothing below a file of the same layer or through one of a lower layer."""
-    files = {path_of(entry) for entry in layer if entry.kind == b"0" and b".wh." not in entry.name}
-    folders = {path_of(entry) for entry in layer if entry.kind == b"5"}
-    for entry in layer:
-        parents = [path_of(entry)[:at] for at, character in enumerate(path_of(entry)) if character == "/"]
-        if any(parent in files for parent in parents):
-            return False
-        if any(parent in below and below[parent].kind == "file" and parent not in folders for parent in parents):
-            return False
-    return True
+def told(layers: Sequence[Sequence[Entry]]) -> str:
+    """The layers for whoever reads of a failure."""
+    return "\n---\n".join(
+        "\n".join(f"{e.kind!r} {e.name!r} {e.mode:o} {e.uid} {e.link!r} {e.data!r}" for e in layer) for layer in layers
+    )
+
+
+def compare(root: Path, applied: Applied) -> None:
+    assert tree_of(root) == applied.seen()
+    inodes = [[(root / path).lstat().st_ino for path in pair] for pair in applied.twins()]
+    assert [pair for pair in inodes if pair[0] != pair[1]] == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.lists(ENTRIES, max_size=7, unique_by=path_of), min_size=1, max_size=3))
+@given(LAYERS)
+@example(USR_MERGE)
 def test_any_stack_is_the_layers_one_after_another(layers: list[list[Entry]]) -> None:
-    model = Model()
+    kept, applied = promised(layers)
+    note(told(kept))
     with tempfile.TemporaryDirectory() as place:
-        stack = Stack(Path(place))
-        for layer in layers:
-            if is_honest(layer, model.seen):
-                assert stack.add(tar(layer)) is None
-                model.apply(layer)
+        stack = stacked(Path(place), *kept)
         with stack.mounted() as root:
-            assert tree_of(root) == model.seen
+            compare(root, applied)
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@given(LAYERS)
+@example(USR_MERGE)
+def test_so_it_is_where_the_store_unpacks_side_by_side(layers: list[list[Entry]]) -> None:
+    kept, applied = promised(layers)
+    note(told(kept))
+    with tempfile.TemporaryDirectory() as place:
+        host = Host(Path(place))
+        layout = Layout(Path(place) / "layout")
+        layout.image(kept, platform="linux/amd64")
+        variant = host.register(layout.path)
+        assert host.verdict(variant) is None
+        record = host.store.verified(variant.content_key)
+        folders = [_made(Path(place) / name) for name in ("mounts", "upper", "work")]
+        try:
+            mounts, upper, work = folders
+            compare(
+                rootfs.assemble(record.layers_folder, record.lowers, mounts=mounts, upper=upper, work=work, id_base=0),
+                applied,
+            )
+        finally:
+            rootfs.dismantle(folders[0])

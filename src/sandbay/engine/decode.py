@@ -12,13 +12,16 @@ from isal import igzip_lib
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
+from sandbay.engine.gzip_member import GzipMember, HeaderError
 from sandbay.engine.media import Compression
 
 _PIECE = 1 << 20
 # What the zstd command itself accepts by default: 128 MiB of window.
 _WINDOW: Mapping[int, int] = {zstd.DecompressionParameter.window_log_max: 27}
 # The library's stub declares an instance where the class is.
-_GZIP_FAULT = cast("type[Exception]", igzip_lib.IsalError)
+_GZIP_FAULTS = (HeaderError, cast("type[Exception]", igzip_lib.IsalError))
+# What a member does not need it hands back as a copy: of many small ones in a large chunk that would be the square.
+_SLICE = 1 << 16
 
 
 class Decoder(Protocol):
@@ -54,18 +57,20 @@ class _Plain:
 class _Members:
     """One or more members back to back."""
 
-    def __init__(self, make: Callable[[], _Member], fault: type[Exception]) -> None:
-        self._make, self._fault = make, fault
+    def __init__(self, make: Callable[[], _Member], *faults: type[Exception]) -> None:
+        self._make, self._faults = make, faults
         self._member: _Member | None = None
         self._members = 0
         self._padding = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        while chunk:
-            if self._member is None and not self._begin(chunk):
-                return
-            yield from self._decompress(chunk)
-            chunk = self._end()
+        for at in range(0, len(chunk), _SLICE):
+            rest = chunk[at : at + _SLICE]
+            while rest:
+                if self._member is None and not self._begin(rest):
+                    break
+                yield from self._decompress(rest)
+                rest = self._end()
 
     def finish(self) -> None:
         if self._member is not None or not self._members:
@@ -91,7 +96,7 @@ class _Members:
             while not member.eof and not member.needs_input:
                 piece = member.decompress(b"", _PIECE)
                 yield piece
-        except self._fault as error:
+        except self._faults as error:
             raise _malformed(str(error)) from None
 
     def _end(self) -> bytes:
@@ -112,7 +117,7 @@ def decoder_for(compression: Compression) -> Decoder:
     """A fresh decoder."""
     match compression:
         case Compression.GZIP:
-            return _Members(lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), _GZIP_FAULT)
+            return _Members(GzipMember, *_GZIP_FAULTS)
         case Compression.ZSTD:
             return _Members(lambda: zstd.ZstdDecompressor(options=_WINDOW), zstd.ZstdError)
         case Compression.PLAIN:

@@ -208,6 +208,8 @@ class Extractor:
         if target is None:
             self._missing(folder, name, entry)
             return
+        if (target.key, parts[-1]) == (folder.key, name):
+            raise RefusedError(Reason.MALFORMED_LAYER, f"{show((*folder.key, name))} is a hard link to itself")
         try:
             self._link(parts[-1], target, name, folder)
         except FileExistsError:

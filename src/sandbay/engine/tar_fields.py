@@ -81,8 +81,9 @@ def pax_records(data: bytes) -> list[tuple[bytes, bytes]]:
     at = 0
     while at < len(data):
         space = data.find(b" ", at, at + _MOST_DIGITS)
-        length = decimal(data[at:space]) if space > at else 0
-        end = at + length
+        if space <= at:
+            raise TarError("a pax record is malformed")
+        end = at + decimal(data[at:space])
         key, equals, value = data[space + 1 : end - 1].partition(b"=")
         if end > len(data) or end <= space + 1 or data[end - 1 : end] != b"\n" or not equals or not key:
             raise TarError("a pax record is malformed")
