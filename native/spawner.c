@@ -1,11 +1,11 @@
 /* PID 1 of a sandbox: reaps every orphan, and starts the programs that the node asks for (docs/adr/0009).
  *
- * A request comes on descriptor 3, one end of a SOCK_SEQPACKET pair: `struct request`, with the descriptors of
+ * It holds both ends of a SOCK_SEQPACKET pair, 3 and 4. The node, which may do anything on this host, takes a copy of
+ * the second (pidfd_getfd), and so does the next node after it. A request is `struct request`, with the descriptors of
  * `enum passed`, less the streams for a program that gets a terminal. The document is a memory file,
  *     groups (32 bits each), program\0 folder\0 argument\0 … NAME=value\0 …
  * which the child alone reads: nothing of variable length ever reaches PID 1. Answers go to the socket that came
- * with the request. Whoever runs in here is hostile and has the same user id; `main` says what keeps it off.
- * With the node gone this is a plain init; one that a new node started beside it is not PID 1 and goes, too. */
+ * with the request. Whoever runs in here is hostile and has the same user id; `main` says what keeps it off. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NODE = 3, MASTER = 4, MOST = 65536, MAGIC = 0x53424e31 /* changes with any of what follows */ };
+enum { OWN = 3, NODE = 4, MASTER = 4, MOST = 65536, MAGIC = 0x53424e32 /* changes with any of what follows */ };
 enum passed { ANSWERS, GROUP, DOCUMENT, STREAMS, WITH_STREAMS = STREAMS + 3 };
 struct request { uint32_t magic, size, uid, gid, groups, arguments, variables; uint16_t rows, columns; };
 enum kind { STARTED = 1, ENDED, NOT_SET_UP, NO_FOLDER, NO_PROGRAM }; /* value: 0, wait status, then errno */
@@ -86,7 +86,7 @@ static void become(const struct request *wish, const int fds[], int terminal) {
   must(setsid());
   if (terminal) open_terminal(wish);
   else for (int i = 0; i < 3; i++) must(dup2(fds[STREAMS + i], i));
-  must(dup3(answers, NODE, O_CLOEXEC)), answers = NODE;
+  must(dup3(answers, OWN, O_CLOEXEC)), answers = OWN;
   must(syscall(SYS_close_range, terminal ? MASTER + 1 : MASTER, ~0u, 0)); /* other programs' answers among them */
   /* The kernel's choice when memory is out, before PID 1. The file belongs to the sandbox only while dumpable. */
   prctl(PR_SET_DUMPABLE, 1);
@@ -103,13 +103,13 @@ static void become(const struct request *wish, const int fds[], int terminal) {
 }
 
 /* What is not exactly a request starts nothing; whoever sent it sees its answers' socket end. */
-static ssize_t take(void) {
+static void take(void) {
   struct request wish;
   struct iovec part = { &wish, sizeof wish };
   union handed got;
   struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &got, .msg_controllen = sizeof got };
   int fds[WITH_STREAMS], count = 0, kept = 0;
-  ssize_t size = recvmsg(NODE, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  ssize_t size = recvmsg(OWN, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   struct cmsghdr *head = size < 0 ? NULL : CMSG_FIRSTHDR(&message);
   if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
     memcpy(fds, CMSG_DATA(head), (count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int)) * sizeof(int));
@@ -121,30 +121,26 @@ static ssize_t take(void) {
     else running[fds[ANSWERS]] = child, kept = 1, highest = fds[ANSWERS] > highest ? fds[ANSWERS] : highest;
   }
   for (int i = kept; i < count; i++) close(fds[i]);
-  return size;
 }
 
 int main(int count, char **arguments) {
   if (count > 1) return arguments[1][0] != '-'; /* with any option: whoever asked knows that it can be run here */
-  /* Descriptor 3 could be taken by pidfd_getfd, ptrace or /proc/1/fd. The file cannot be read by who runs it, for
-   * which the kernel has made the process undumpable from its start; this is for where the file can. */
+  /* A socket could be taken by pidfd_getfd, ptrace or /proc/1/fd from in here, too. The file cannot be read by who runs
+   * it, for which the kernel has made the process undumpable from its start; this is for where the file can. */
   prctl(PR_SET_DUMPABLE, 0);
-  int first = getpid() == 1, status;
   struct signalfd_siginfo told;
+  int ends[2], status;
+  syscall(SYS_close_range, OWN, ~0u, 0);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) || ends[0] != OWN || ends[1] != NODE) return 1;
   sigset_t all, some = { 0 };
-  sigfillset(&all), sigprocmask(SIG_BLOCK, &all, NULL), sigaddset(&some, SIGCHLD);
-  if (first) sigaddset(&some, SIGTERM), sigaddset(&some, SIGINT); /* `kill 1` ends the sandbox */
-  struct pollfd ready[] = { { signalfd(-1, &some, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0 }, { NODE, POLLIN, 0 } };
-  for (fcntl(NODE, F_SETFD, FD_CLOEXEC);; poll(ready, 2, -1)) {
+  sigfillset(&all), sigprocmask(SIG_BLOCK, &all, NULL);
+  sigaddset(&some, SIGCHLD), sigaddset(&some, SIGTERM), sigaddset(&some, SIGINT); /* `kill 1` ends the sandbox */
+  struct pollfd ready[] = { { signalfd(-1, &some, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0 }, { OWN, POLLIN, 0 } };
+  for (;; poll(ready, 2, -1)) {
     if (ready[0].revents && read(ready[0].fd, &told, sizeof told) > 0 && told.ssi_signo != SIGCHLD) return 0;
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
       for (int fd = 0; fd <= highest; fd++)
         if (running[fd] == child) tell(fd, ENDED, status, -1), close(fd), running[fd] = 0;
-    if (!ready[1].revents) continue;
-    ssize_t size = take();
-    if (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR))) continue;
-    if (size == 0 && !(ready[1].revents & POLLHUP)) continue; /* an empty message is no end */
-    if (!first) return 0;
-    close(NODE), ready[1].fd = -1, ready[1].revents = 0;
+    if (ready[1].revents) take();
   }
 }

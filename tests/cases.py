@@ -159,6 +159,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "engine/test_rootfs.py::test_as_many_layers_as_an_image_may_have",
         "engine/test_huge.py::test_documents_as_large_as_real_ones_pass",
         "api/test_content.py::test_more_layers_than_can_be_mounted",
+        "entrypoints/test_settings.py::test_bounds_count_where_images_are_read_and_where_they_are_unpacked",
     ),
     "R124": (_TABLE, _EXEC + "test_arguments_arrive_as_they_are"),
     "R126": (

@@ -135,6 +135,7 @@ OTHERS: list[tuple[str, str, Any, str]] = [
     ("PUT", f"{IMAGES}/web/channels/stable", {"release": True}, "release"),
     ("PUT", f"{IMAGES}/web/channels/7up", {"release": 1}, "channel"),
     ("POST", f"{IMAGES}/web/evict", {"node": ""}, "node"),
+    ("POST", f"{IMAGES}/web/verify", {"node": ""}, "node"),
     ("POST", f"{CORE}/projects", {"name": "prj_00000000000000000000"}, "name"),
     ("POST", f"{CORE}/projects/default/keys", {"name": "a\nb"}, "name"),
     ("PATCH", f"{V1}/project", {"runtime_image_id": 1}, "runtime_image_id"),

@@ -439,6 +439,9 @@ def catalog() -> Table:
         f"POST {images}/web/evict": Answer(
             body={"evicted": [], "kept": [{"node": "n1", "release": 3, "why": "in use"}]}
         ),
+        f"POST {images}/web/verify": Answer(
+            body={"image": "web", "seen": "whole", "blobs": [{"seen": "whole"}], "nodes": [{"seen": "whole"}]}
+        ),
         f"POST {images}/web/preload": Answer(202, {"items": [], "next": None}),
         f"PATCH {images}/web": Answer(body=IMAGE),
         f"POST {images}": refusal(409, "name_taken", "conflict_error"),
@@ -457,6 +460,8 @@ def catalog() -> Table:
         ("images promote web:3", "web:stable"),
         ("images evict web", "in use"),
         ("images preload web", "web"),
+        ("images verify web", "whole"),
+        ("images verify", "1 of 1"),
         ("images retire web", "web"),
         ("images df", "no: it is required on this node"),
         ("images readiness", "ready"),

@@ -84,7 +84,7 @@ NEEDS = {
     "sessions shell": "ses_1",
     **{
         f"images {verb}": "web"
-        for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire"]
+        for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire", "verify"]
     },
     "images promote": "web:1",
     "images publish": ".",

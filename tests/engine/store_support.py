@@ -40,6 +40,9 @@ class CountingBlobs:
         self.opened.append(digest)
         return self.inner.open(digest)
 
+    def pieced(self, digest: str) -> bool:
+        return self.inner.pieced(digest)
+
     def size(self, digest: str) -> int:
         return self.inner.size(digest)
 

@@ -176,8 +176,12 @@ def test_everything_of_an_entry_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_image_does_not_steer_the_host(tmp_path: Path) -> None:
-    dropped = ["trusted.overlay.opaque", "trusted.overlay.redirect", "user.overlay.opaque", "trusted.x", "security.ima"]
-    unpacked(tmp_path / "t", folder("d", xattrs=dict.fromkeys(dropped, b"y")), file("f", xattrs={"trusted.x": b"y"}))
+    marks = ["opaque", "redirect", "metacopy", "whiteout", "origin", "impure", "overlay.opaque"]
+    dropped = [f"{space}.overlay.{mark}" for space in ("trusted", "user") for mark in marks]
+    dropped += ["trusted.x", "trusted.sandbay.implied", "security.ima", "security.selinux", "system.posix_acl_access"]
+    unpacked(
+        tmp_path / "t", folder("d", xattrs=dict.fromkeys(dropped, b"y")), file("f", xattrs=dict.fromkeys(dropped, b"y"))
+    )
     assert os.listxattr(tmp_path / "t" / "d") == os.listxattr(tmp_path / "t" / "f") == []
 
 

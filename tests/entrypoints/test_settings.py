@@ -1,12 +1,24 @@
 """What the environment and the command line say of an installation."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
+from sandbay.adapters.blobs.folder import FolderBlobs
+from sandbay.adapters.image_source.layout import FolderTree, LayoutSource
 from sandbay.domain.disk import DiskBudget
 from sandbay.domain.errors import RefusedError
+from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
-from sandbay.entrypoints.settings import settings
+from sandbay.engine.limits import SETTABLE, Limits
+from sandbay.entrypoints.providers import open_provider
+from sandbay.entrypoints.settings import Settings, settings
+from sandbay.entrypoints.sources import open_archive
+from sandbay.ports.image_source import Wanted
 from sandbay.ports.provider import Reach
+from tests.support.right_answer import FIXTURES
+from tests.support.unpacking import needs_unpacking
 
 PLACE = "oci://reg.example:5000/a/house"
 ALLOW, NAMES = "SANDBAY_NETWORK_ALLOW", "SANDBAY_NAMESERVERS"
@@ -20,6 +32,7 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
         "BLOBS_USERNAME",
         "BLOBS_PASSWORD",
         "PLAIN_REGISTRIES",
+        "IMAGE_LIMITS",
         "NETWORK_ALLOW",
         "NAMESERVERS",
         "STORE_BUDGET",
@@ -156,3 +169,44 @@ def test_what_is_no_budget_is_refused_by_its_setting(monkeypatch: pytest.MonkeyP
     with pytest.raises(RefusedError) as caught:
         settings()
     assert (caught.value.refusal.reason, caught.value.refusal.param) == (Reason.INVALID_BODY, name)
+
+
+LIMITS = "SANDBAY_IMAGE_LIMITS"
+
+
+def test_bounds_on_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings().image_limits == {}
+    monkeypatch.setenv(LIMITS, " unpacked_bytes=200GiB , layers=500,")
+    assert settings().image_limits == {"unpacked_bytes": 200 * 1024**3, "layers": 500}
+    every = {field.name for field in fields(Limits)}
+    assert every >= SETTABLE
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["layers", "layers=", "layers=0", "layers=-1", "layers=501", "layers=x", "id_range=1", "x=1", "entries=1G"],
+)
+def test_what_is_no_bound_is_refused_by_its_setting(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv(LIMITS, f"entries=5,{value}")
+    with pytest.raises(RefusedError) as caught:
+        settings()
+    assert (caught.value.refusal.reason, caught.value.refusal.param) == (Reason.INVALID_BODY, LIMITS)
+    assert "unpacked_bytes" in caught.value.refusal.message
+
+
+@needs_unpacking
+def test_bounds_count_where_images_are_read_and_where_they_are_unpacked(tmp_path: Path) -> None:
+    home, run = tmp_path / "home", tmp_path / "run"
+    home.mkdir()
+    blobs = FolderBlobs(tmp_path / "blobs")
+    source = LayoutSource(lambda: FolderTree(FIXTURES / "d16-bomb" / "layout"))
+    (bomb,) = source.read(Wanted([Platform("linux", "amd64")]), blobs, lambda _: None)
+    where = Settings(home, run, image_limits={"unpacked_bytes": 1 << 20})
+    provider = open_provider(where, blobs, "ins_00000000000000000000")
+    with pytest.raises(RefusedError) as caught:
+        provider.prepare(bomb, lambda _: None)
+    assert caught.value.refusal.details["bound"] == 1 << 20
+    archive = FIXTURES / "g01-archive" / "archive.tar"
+    with pytest.raises(RefusedError) as caught:
+        open_archive(archive, Limits(layers=1)).read(Wanted([Platform("linux", "amd64")]), blobs, lambda _: None)
+    assert caught.value.refusal.details == {"limit": "layers", "value": 2, "bound": 1}

@@ -18,7 +18,7 @@ import posixpath
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from signal import Signals
@@ -134,6 +134,7 @@ class World:
 
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
+    rotten: set[ContentKey] = field(default_factory=set)
     lacks: frozenset[Network] = frozenset()
     budget: int | None = None
     used: dict[ContentKey, datetime] = field(default_factory=dict)
@@ -212,6 +213,16 @@ class MemoryProvider:
                 self.world.held[key] = variant
                 self.world.used[key] = datetime.now(UTC)
             knobs.step("prepare:committed")
+
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        key = variant.content_key
+        if key not in self.world.held:
+            raise _absent(key)
+        read(variant.size)
+        if key in self.world.rotten:
+            self.world.rotten.discard(key)
+            del self.world.held[key]
+            raise RefusedError(Reason.CONTENT_LOST, "a byte has changed")
 
     def probe(self, variant: Variant) -> None:
         if variant.content_key not in self.world.held:

@@ -307,9 +307,9 @@ def test_a_program_has_only_its_standard_streams(here: Installation) -> None:
     allocation = here.start(here.images.plain())
     first = here.provider.booted(allocation).host_pid
     targets = [path.readlink() for path in Path(f"/proc/{first}/fd").iterdir()]
-    # Beside them: what it waits on, and the socket to the node.
+    # Beside them: what it waits on, and both ends of its socket.
     others = sorted(str(target).partition(":")[0] for target in targets if str(target) != "/dev/null")
-    assert (len(targets), others) == (5, ["anon_inode", "socket"])
+    assert (len(targets), others) == (6, ["anon_inode", "socket", "socket"])
     # One more than three: the folder that ls itself has open.
     assert len(here.run(allocation, "ls /proc/self/fd").stdout.split()) == 4
 

@@ -1,9 +1,9 @@
 """The spawner: what it says, what is said to it, and what nobody in the sandbox can do with it."""
 
+import contextlib
 import errno
 import os
 import random
-import select
 import shutil
 import socket
 import subprocess
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 
 from sandbay.adapters.providers.oci import spawner
 from sandbay.adapters.providers.oci.bundle import INIT, Program
-from sandbay.adapters.providers.oci.groups import SECOND, Groups
+from sandbay.adapters.providers.oci.exec_by_spawner import Spawned, UnreachableError
+from sandbay.adapters.providers.oci.pipes import Pipes
 from sandbay.adapters.providers.oci.resident import PACKAGED, Resident
-from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.spawner import BadAnswerError, Kind
+from sandbay.adapters.providers.oci.spawners import reach
 from sandbay.domain.allocation import Presence
 from sandbay.domain.command import Command, User
 from sandbay.domain.deployment import SandboxSize
@@ -78,6 +80,48 @@ def test_an_end_is_an_exit_or_a_signal(kind: Kind, value: int) -> None:
 )
 def test_what_it_means_that_nothing_started(kind: Kind, number: int, meaning: Reason | int | None) -> None:
     assert spawner.not_started(spawner.Answer(kind, number)).meaning == meaning
+
+
+def _say(*said: tuple[int, int], terminal: bool = False, more: bytes = b"") -> Spawned:
+    """A program of which a spawner says this, the first thing with a descriptor that is no terminal."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, open(os.devnull) as nothing:  # noqa: PTH123 - only its descriptor
+        for number, answer in enumerate(said):
+            data = spawner._ANSWER.pack(*answer) + more
+            socket.send_fds(theirs, [data], [nothing.fileno()] if terminal and number == 0 else [])
+    return Spawned(ours, Pipes(()))
+
+
+@pytest.mark.parametrize(
+    "said, how",
+    [
+        ([(Kind.ENDED, 0x100)], {}),
+        ([(Kind.STARTED, 0), (Kind.STARTED, 0)], {}),
+        ([(Kind.STARTED, 0), (9, 0)], {}),
+        ([(Kind.STARTED, 0), (Kind.ENDED, 0x7F)], {}),
+        ([(Kind.STARTED, 0), (Kind.ENDED, -1)], {}),
+        ([(Kind.STARTED, 0)], {"more": b"x"}),
+        ([(Kind.STARTED, 0)], {"terminal": True}),
+        ([(Kind.NO_PROGRAM, 2)], {"terminal": True}),
+    ],
+)
+def test_whoever_lies_in_its_place_gets_one_command_wrong_and_no_more(said: Any, how: Any) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only their number
+    with contextlib.closing(_say(*said, **how)) as start:
+        if said == [(Kind.ENDED, 0x100)]:
+            assert start.started() == 1
+        else:
+            with refused(Reason.INTERNAL):
+                assert start.started() is None
+                start.ended()
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - as above
+
+
+def test_what_says_nothing_has_started_nothing() -> None:
+    with contextlib.closing(_say()) as start, pytest.raises(UnreachableError):
+        start.started()
+    with contextlib.closing(_say((Kind.STARTED, 0))) as start:
+        assert (start.started(), start.ended()) == (None, 137)
 
 
 # What is said to it.
@@ -139,16 +183,15 @@ def alone(tmp_path: Path) -> Iterator[Alone]:
     file = tmp_path / "spawner"
     shutil.copy(PACKAGED, file)
     file.chmod(0o111)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        pid = os.posix_spawn(file, [str(file)], {}, file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)])
-        theirs.close()
-        yield Alone(pid, ours, tmp_path)
-        assert os.waitpid(pid, os.WNOHANG) == (0, 0), "it has not survived"
-    handle = os.pidfd_open(pid)
-    assert select.select([handle], [], [], SECONDS)[0], "it ends with its node"
-    os.close(handle)
-    assert os.waitpid(pid, 0) == (pid, 0)
+    with subprocess.Popen([file], stdin=subprocess.DEVNULL) as process:
+        handle = os.pidfd_open(process.pid)
+        try:
+            with reach(handle, SECONDS) as control:
+                yield Alone(process.pid, control, tmp_path)
+            assert process.poll() is None, "it has not survived"
+        finally:
+            os.close(handle)
+            process.kill()
 
 
 def _touch(alone: Alone, name: str = "marker") -> Program:
@@ -251,13 +294,6 @@ def _again(here: Installation) -> None:
     here.provider = here.opened()
 
 
-def _second(here: Installation, allocation: AllocationId) -> list[int]:
-    """The host's ids of a second spawner."""
-    groups = Groups(here.provider._cgroups, here.provider._places(allocation).sandbox.group)
-    file = groups.members / SECOND / "cgroup.procs"
-    return [int(pid) for pid in file.read_text().split()] if file.exists() else []
-
-
 @pytest.mark.real
 def test_nobody_inside_can_take_its_socket_or_look_into_it(here: Installation, tmp_path: Path) -> None:
     if shutil.which("musl-gcc") is None:
@@ -275,12 +311,6 @@ def test_nobody_inside_can_take_its_socket_or_look_into_it(here: Installation, t
     assert ANYTHING - {"attach"} <= tries("$(sleep 4410 >/dev/null 2>&1 & echo $!)")
     assert tries("1") == {"reached"}
     assert tries("1", user="agent") == {"reached"}
-    _again(here)
-    second = here.run(
-        allocation, "ps -o pid,args | grep -v grep | grep sandbay-init | tail -1", user="0"
-    ).stdout.split()
-    assert second[0] != b"1"
-    assert tries(second[0].decode()) == {"reached"}
     assert here.run(allocation, f"cat {INIT}", user="0").exit.code == 1
 
 
@@ -342,26 +372,21 @@ def test_what_signals_from_inside_do_to_it(here: Installation, line: str, presen
 
 
 @pytest.mark.real
-def test_a_node_that_comes_back_starts_a_second_one_which_may_be_lost(here: Installation) -> None:
-    allocation = here.start(here.images.plain())
-    assert here.run(allocation, "echo on").stdout == b"on\n"
-    assert _second(here, allocation) == []
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+def test_a_node_that_comes_back_reaches_it_without_the_runtime(images: Images, runtime: str) -> None:
+    if shutil.which(runtime) is None:
+        pytest.skip(f"this machine lacks {runtime}")
+    here = Installation(images, runtime=runtime)
+    allocation = here.start(images.plain())
+    here.settings = replace(here.settings, runtime="/bin/false")
     for _ in range(2):
         _again(here)
-        assert here.run(allocation, "echo on").stdout == b"on\n"
-        (second,) = _second(here, allocation)
-    running = threading.Thread(target=lambda: os.kill(second, 9) if _up(here, allocation) else None)
-    running.start()
-    with refused(Reason.INTERNAL):
-        here.run(allocation, "touch up; sleep 4412")
-    running.join()
-    assert here.processes(allocation) == []
-    assert here.run(allocation, "echo on").stdout == b"on\n"
-    assert len(_second(here, allocation)) == 1
-
-
-def _up(here: Installation, allocation: AllocationId) -> bool:
-    return _eventually(lambda: any(line == "sleep 4412" for line in here.processes(allocation)))
+        ran = here.run(allocation, "cat /etc/which; exit 3")
+        assert (ran.exit.code, ran.stdout) == (3, b"plain")
+        assert here.processes(allocation) == []
+    here.settings = replace(here.settings, runtime=runtime)
+    _again(here)
+    here.end()
 
 
 @pytest.mark.real
@@ -375,18 +400,11 @@ def test_a_sandbox_without_one_is_served_by_a_node_that_has_one(images: Images) 
     here.end()
 
 
-@pytest.mark.parametrize(
-    "helps, says", [("--preserve-fds", None), ("--pass", "does not pass descriptors on")], ids=["passes", "does-not"]
-)
-def test_it_is_used_where_the_runtime_passes_descriptors(tmp_path: Path, helps: str, says: str | None) -> None:
-    if not PACKAGED.exists():
-        pytest.skip(f"there is no {PACKAGED.name}")
-    runtime = tmp_path / "runtime"
-    runtime.write_text(f"#!/bin/sh\necho {helps}\n")
-    runtime.chmod(0o755)
-    resident = Resident(tmp_path, Runtime(str(runtime), tmp_path), PACKAGED, Path("/bin/true"))
-    assert resident.spawns is (says is None)
-    assert says is None or says in str(resident.fault)
-    foreign = Resident(tmp_path, Runtime(str(runtime), tmp_path), Path("/etc/passwd"), Path("/bin/true"))
-    assert not foreign.spawns
-    assert foreign.place() == Path("/bin/true")
+def test_it_is_used_where_it_can_be_run_and_reached(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("this machine lacks root")
+    assert Resident(tmp_path, PACKAGED, Path("/bin/true")).fault is None
+    for program in (None, tmp_path / "none", Path("/etc/passwd"), Path("/bin/true")):
+        other = Resident(tmp_path, program, Path("/bin/true"))
+        assert not other.spawns
+        assert other.place() == Path("/bin/true")

@@ -269,6 +269,9 @@ def test_promote_retire_evict_preload(sdk: Any, connect: Connect) -> None:
         GET_images__web__releases=page(release(1), release(3)),
         PATCH_images__web=Answer(body=image()),
         PATCH_images__web__releases__7=Answer(body=release(7)),
+        POST_images__web__verify=Answer(
+            body={"image": "web", "seen": "whole", "blobs": [], "nodes": [{"seen": "whole"}]}
+        ),
         POST_images__web__evict=Answer(body={"evicted": [{"node": "n", "release": 3}], "kept": []}),
         POST_images__web__preload=Answer(202, {}),
     )
@@ -282,6 +285,7 @@ def test_promote_retire_evict_preload(sdk: Any, connect: Connect) -> None:
         assert server.asked[-1].json == {"state": "retired", "expected_revision": 4}
         images.retire("web:7")
         assert server.asked[-1].json == {"state": "retired"}
+        assert images.verify("web:3", node="n").nodes == ({"seen": "whole"},)
         assert images.evict("web", node="n").evicted == ({"node": "n", "release": 3},)
         assert server.asked[-1].json == {"node": "n"}
         images.preload("web:7")

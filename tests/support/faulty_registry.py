@@ -8,8 +8,9 @@ A repository is a folder of `root` (its layout below `layout/`, or itself one); 
 request. Faults, which may be combined:
 
     cut=0.6         the first download of every blob stops after that part (Content-Length is right)
+    always          and so do all that follow
     no-range        Range is ignored: 200 with the whole blob
-    wrong-tail      a Range answer holds other bytes;  other-range  one from elsewhere
+    wrong-tail      a Range answer holds other bytes;  long-tail  more than there are;  other-range  ones from elsewhere
     flip, short     blobs with one wrong byte; blobs cut, and a Content-Length that agrees
     no-length       blobs have no Content-Length
     header-digest   Docker-Content-Digest names another document
@@ -21,6 +22,7 @@ request. Faults, which may be combined:
     deny, forbid    401 whatever is sent; 403 for everything
     missing-name, missing-manifest
     limit=3         the first two requests of every path are 429 with Retry-After: 3;  limit-date=3, limit-bare
+    skew=SECONDS    its clock is wrong by so much, in `Date` and in every other time
     busy=2          that many 503 for every path first
     redirect        blobs are 307 to the storage; redirect-loop, redirect-file, redirect-to=URL
     hold=EVENT      each blob of more than 64 KiB stops halfway until the event is set
@@ -111,6 +113,13 @@ class _Server(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def now(self) -> float:
+        """The time as this registry has it."""
+        return time.time() + float(self.faults.get("skew", 0))
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        return super().date_time_string(self.now() if timestamp is None else timestamp)
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         return
 
@@ -140,6 +149,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.registry.seen.append(
                 {
                     "storage": self.at_storage,
+                    "method": self.command,
                     "path": self.path,
                     "status": code,
                     "authorization": self.headers.get("Authorization"),
@@ -157,7 +167,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for key, value in (headers or {}).items():
             self.send_header(key, value)
         self.end_headers()
-        self._body(body, blob=blob)
+        if self.command != "HEAD":
+            self._body(body, blob=blob)
         if length is not None and length != len(body):
             self.close_connection = True
 
@@ -191,6 +202,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif not self._in_the_way():
             self._serve(path)
 
+    do_HEAD = do_GET  # noqa: N815 - the base class's name
+
     def _token(self) -> None:
         if "basic" in self.faults and self.headers.get("Authorization") != BASIC:
             self.error(401, "UNAUTHORIZED")
@@ -208,7 +221,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for name in ("limit", "limit-date", "limit-bare"):
             if name in faults and registry.count(name, self.path) <= 2:
                 wait = int(faults[name] or 0)
-                date = email.utils.formatdate(time.time() + wait, usegmt=True)
+                date = email.utils.formatdate(self.now() + wait, usegmt=True)
                 said = {"limit": {"Retry-After": str(wait)}, "limit-date": {"Retry-After": date}}.get(name, {})
                 self.error(429, "TOOMANYREQUESTS", said)
                 return True
@@ -303,7 +316,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if asked and "no-range" not in self.faults:
             self._part(body, int(asked[1]))
             return
-        first = self.registry.count("cut", digest) == 1
+        first = self.command == "GET" and ("always" in self.faults or self.registry.count("cut", digest) == 1)
         if "cut" in self.faults and first:
             self.answer(200, body[: int(len(body) * self.faults["cut"])], "application/octet-stream", len(body))
             return
@@ -316,6 +329,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         part = body[start:]
         if "wrong-tail" in self.faults:
             part = bytes(byte ^ 1 for byte in part)
+        if "long-tail" in self.faults:
+            part += b"more"
         shown = start + ("other-range" in self.faults)
         headers = {"Content-Range": f"bytes {shown}-{len(body) - 1}/{len(body)}"}
         self.answer(206, part, "application/octet-stream", headers=headers)

@@ -1,9 +1,14 @@
 """`sandbox/images`: the catalog's entries, and what nodes hold of them; `/v1/images`: what a project may use."""
 
-from fastapi import APIRouter
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Request, Response
 
 from sandbay.api.calls import Name, TheActor, TheCore, ThePage
-from sandbay.api.documented import refusing
+from sandbay.api.documented import Answers, refusing
+from sandbay.api.following import Following
+from sandbay.api.live import MEDIA_TYPE, Live, streamed
 from sandbay.api.strict import StrictRoute
 from sandbay.api.wire.base import page
 from sandbay.api.wire.images import (
@@ -18,11 +23,13 @@ from sandbay.api.wire.images import (
     usable_out,
 )
 from sandbay.api.wire.releases import ReadinessList, eviction_out, readiness_out
+from sandbay.api.wire.verification import LookedOut, VerificationOut, looked_out, verification_out
 from sandbay.app.core import Core
 from sandbay.app.holdings import evict, holdings, preload
 from sandbay.app.images import change_image, create_image, find_image, list_images
 from sandbay.app.offers import offers, release_named
 from sandbay.app.select import current_deployment
+from sandbay.app.verify import Looked, verify
 from sandbay.domain.ids import ImageId
 from sandbay.domain.reasons import Reason
 from sandbay.ports.records import FIRST_PAGE, Page
@@ -32,6 +39,17 @@ project_router = APIRouter(prefix="/v1/images", route_class=StrictRoute, tags=["
 
 _NAMED = (Reason.INVALID_REFERENCE, Reason.IMAGE_UNKNOWN, Reason.CHANNEL_UNKNOWN, Reason.RELEASE_UNKNOWN)
 _EVERYTHING = NodesIn()
+_EVENTS = (
+    "Event `progress`: `{bytes_done, bytes_total}`. The last event is `verified`, what was seen, or `refused`, the"
+    " envelope that would have been the answer."
+)
+_VERIFIED: Answers = {
+    200: {
+        "model": VerificationOut,
+        "description": f"What was seen; or, with `Accept: {MEDIA_TYPE}`, events. {_EVENTS}",
+        "content": streamed(_EVENTS)[200]["content"],
+    }
+}
 
 
 def _default(core: Core) -> ImageId | None:
@@ -100,6 +118,36 @@ def post_evict(core: TheCore, actor: TheActor, image: Name, body: NodesIn = _EVE
     """Have nodes drop a release, or all of the image, as far as nothing needs it."""
     number = release_named(find_image(core, image), body.reference)
     return eviction_out(list(evict(core, actor, image, number, body.node)))
+
+
+@router.post(
+    "/{image}/verify", response_model=VerificationOut, responses=_VERIFIED | refusing(*_NAMED, Reason.NOT_FOUND)
+)
+def post_verify(
+    request: Request,
+    core: TheCore,
+    actor: TheActor,
+    image: Name,
+    body: NodesIn = _EVERYTHING,
+    accept: Annotated[str, Header(max_length=1024, description=f"`{MEDIA_TYPE}` to follow it.")] = "application/json",
+) -> VerificationOut | Response:
+    """Look at every byte again: the blobs in the installation's store, and what the nodes that are ready made of them.
+
+    What a node finds damaged is `failed(content_lost)` there, and is fetched again; sandboxes that run go on. Without a
+    reference all releases are looked at.
+    """
+    number = release_named(find_image(core, image), body.reference)
+
+    def verified(tell: Callable[[LookedOut], None]) -> VerificationOut:
+        def hear(looked: Looked) -> None:
+            tell(looked_out(looked))
+
+        return verification_out(find_image(core, image), verify(core, actor, image, number, body.node, hear))
+
+    if MEDIA_TYPE in accept:
+        view = Following[LookedOut](core, verified, "verified", actor.request_id)
+        return Live(core, request.app.state.threads, view, resumable=False)
+    return verified(lambda _: None)
 
 
 @project_router.get("", responses=refusing())

@@ -6,12 +6,20 @@ from fastapi import APIRouter, Header, Request, Response
 
 from sandbay.api.calls import Name, Number, TheActor, TheCore, ThePage
 from sandbay.api.documented import Answers, refusing
+from sandbay.api.following import Following
 from sandbay.api.live import MEDIA_TYPE, Live, streamed
-from sandbay.api.registering import EVENTS, Registering
 from sandbay.api.strict import StrictRoute
 from sandbay.api.wire.base import page
 from sandbay.api.wire.contracts import ReportList, node_report_out
-from sandbay.api.wire.releases import ReleaseChange, ReleaseIn, ReleaseList, ReleaseOut, release_out
+from sandbay.api.wire.releases import (
+    CopiedOut,
+    ReleaseChange,
+    ReleaseIn,
+    ReleaseList,
+    ReleaseOut,
+    copied_out,
+    release_out,
+)
 from sandbay.app.contracts import check_release, reports_of, trouble_of
 from sandbay.app.core import Core
 from sandbay.app.images import change_release, find_image, find_release
@@ -35,11 +43,16 @@ _REGISTERING = (
     *(Reason.INVALID_REFERENCE, Reason.HOST_UNFIT),
     *_READING,
 )
+_EVENTS = (
+    "Event `progress`: `{bytes_done, bytes_total, layers}`, what is copied into the installation's store. The last"
+    " event is `release`, the release's resource, or `refused`, the envelope that would have been the answer. What is"
+    " refused before anything is copied is refused as without events."
+)
 _THERE_OR_EVENTS: Answers = {
     200: {
         "model": ReleaseOut,
-        "description": f"The same content was there; or, with `Accept: {MEDIA_TYPE}`, events. {EVENTS}",
-        "content": streamed(EVENTS)[200]["content"],
+        "description": f"The same content was there; or, with `Accept: {MEDIA_TYPE}`, events. {_EVENTS}",
+        "content": streamed(_EVENTS)[200]["content"],
     }
 }
 
@@ -84,7 +97,9 @@ def post_release(
         return _shown(core, find_image(core, image), done.held)
 
     if MEDIA_TYPE in accept:
-        view = Registering(core, registered, actor.request_id)
+        view = Following[CopiedOut](
+            core, lambda tell: registered(lambda it: tell(copied_out(it))), "release", actor.request_id
+        )
         return Live(core, request.app.state.threads, view, resumable=False)
     return registered(lambda _: None)
 

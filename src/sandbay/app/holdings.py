@@ -82,7 +82,7 @@ def preload(core: Core, actor: Actor, name_or_id: str, number: int | None, node:
     entry = find_image(core, name_or_id)
     release = stable_or(entry, number).release
     now = core.clock.now()
-    wishes = [AddWish(key, target.id, now, Why.CACHED) for key in _keys(release) for target in _targets(core, node)]
+    wishes = [AddWish(key, target.id, now, Why.CACHED) for key in _keys(release) for target in targets(core, node)]
     facts = {"release": f"{entry.image.name}:{release.number}", "nodes": [w.node for w in wishes]}
     core.store.apply(*wishes, audit.done(core, actor, "image.preload", entry.image.id, facts))
     core.changed.set()
@@ -92,7 +92,8 @@ def _keys(release: Release) -> list[ContentKey]:
     return [v.content_key for v in release.variants]
 
 
-def _targets(core: Core, node: str | None) -> list[Node]:
+def targets(core: Core, node: str | None) -> list[Node]:
+    """The node of this name or id, or all of them. Refuses with `not_found`."""
     nodes = core.store.read(Nodes())
     if node is None:
         return list(nodes)
@@ -107,9 +108,9 @@ def evict(core: Core, actor: Actor, name_or_id: str, number: int | None, node: s
     entry = find_image(core, name_or_id)
     if number is not None:
         find_release(entry, number)
-    targets = {n.id for n in _targets(core, node)}
+    on = {n.id for n in targets(core, node)}
     required = {need.key for need in core.store.read(Needs()) if need.why is Why.REQUIRED}
-    mine = [h for h in holdings(core, entry) if h.node.id in targets and number in (None, h.number) and h.pinned]
+    mine = [h for h in holdings(core, entry) if h.node.id in on and number in (None, h.number) and h.pinned]
     return [_evict(core, actor, entry, holding, required) for holding in mine]
 
 

@@ -12,7 +12,7 @@ from sandbay.app.contracts import settle_check
 from sandbay.app.core import SYSTEM, Core
 from sandbay.app.disk import grant
 from sandbay.app.place_session import order_of
-from sandbay.app.proofs import consequences
+from sandbay.app.proofs import consequences, lost
 from sandbay.app.wants import wanted_for
 from sandbay.domain.allocation import AllocationState, mismatch
 from sandbay.domain.ids import AllocationId, NodeId
@@ -100,7 +100,8 @@ class NodeReports:
         """The cell and what follows from it, together; on a lost race everything is derived again."""
         for _ in range(_TRIES):
             try:
-                self._core.store.apply(put, *consequences(self._core, put.node, put.key, readiness))
+                what = (self._core, put.node, put.key, readiness)
+                self._core.store.apply(put, *consequences(*what), *lost(*what))
             except Conflict as conflict:
                 if conflict.change == put:
                     return False

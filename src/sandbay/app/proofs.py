@@ -13,10 +13,12 @@ from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.ids import NodeId
 from sandbay.domain.readiness import Readiness, ReadinessState
+from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import STABLE
 from sandbay.domain.release import REJECTING, ContentKey, ReleaseState
+from sandbay.domain.want import Why
 from sandbay.flow.prove import Verdict, ready
-from sandbay.ports.changes import Change, DropWish, MoveChannel, MoveRelease, SetDeployment
+from sandbay.ports.changes import AddWish, Change, DropWish, MoveChannel, MoveRelease, SetDeployment
 from sandbay.ports.store import CatalogOf, VariantsOf
 
 Held = tuple[ImageEntry, ReleaseEntry]
@@ -35,6 +37,15 @@ def consequences(core: Core, node: NodeId, key: ContentKey, readiness: Readiness
         changes = [change for it in pending for change in moved(core, it, verdict)]
         return [*changes, DropWish(key, node)] if changes else []
     return []
+
+
+def lost(core: Core, node: NodeId, key: ContentKey, readiness: Readiness) -> list[Change]:
+    """What follows when a node says that bytes are damaged which it has proved once: it shall have them again."""
+    fault = readiness.fault
+    if readiness.state is not ReadinessState.FAILED or fault is None or fault.reason is not Reason.CONTENT_LOST:
+        return []
+    facts = {"content_key": key, "message": fault.message}
+    return [AddWish(key, node, core.clock.now(), Why.CACHED), audit.done(core, SYSTEM, "readiness.lost", node, facts)]
 
 
 def _holding(core: Core, key: ContentKey) -> Sequence[Held]:

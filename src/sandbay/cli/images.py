@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import checking, connect, disk, explaining, listing, options, readiness, render
+from sandbay.cli import checking, connect, disk, explaining, listing, options, readiness, render, verifying
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
@@ -18,6 +18,7 @@ app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_he
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
 app.command()(checking.check)
+app.command()(verifying.verify)
 app.command()(disk.df)
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]

@@ -2,11 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, TypeVar
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
+from sandbay.ports.blobs import Blobs
 
 CHUNK = 1 << 20
 """Bytes read at a time."""
@@ -14,6 +15,12 @@ CHUNK = 1 << 20
 _GRAMMAR = re.compile(r"([a-z0-9]+(?:[+._-][a-z0-9]+)*):[a-zA-Z0-9=_-]+")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 _SHOWN = 140
+_TRIES = 3
+
+T = TypeVar("T")
+
+WRONG_BYTES = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH})
+"""What is said of bytes that are not the ones that were asked for."""
 
 
 def parse_digest(text: str) -> str:
@@ -99,6 +106,21 @@ def verified(chunks: Iterable[bytes], digest: str, size: int) -> Iterator[bytes]
         tally.add(chunk)
         yield chunk
     tally.check()
+
+
+def read_anew(blobs: Blobs, digest: str, act: Callable[[], T]) -> T:
+    """Do what reads a blob and judges its bytes; again where wrong ones may come from a transfer that was resumed.
+
+    What came in one piece is what the store has, and is judged at once. Also refuses with `registry_unreachable`.
+    """
+    for _ in range(_TRIES):
+        try:
+            return act()
+        except RefusedError as error:
+            if error.refusal.reason not in WRONG_BYTES or not blobs.pieced(digest):
+                raise
+    message = f"the transfer of {digest} keeps being cut, and what is resumed does not fit together"
+    raise RefusedError(Reason.REGISTRY_UNREACHABLE, message, details={"digest": digest})
 
 
 def read_verified(file: BinaryIO, digest: str, size: int) -> bytes:

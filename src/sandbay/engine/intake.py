@@ -15,7 +15,7 @@ from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, Artifact, Known, Layer, Variant
 from sandbay.engine.choice import Candidate, candidates, one_image
-from sandbay.engine.digest import chunks_of, verified
+from sandbay.engine.digest import WRONG_BYTES, chunks_of, verified
 from sandbay.engine.flights import Flights
 from sandbay.engine.limits import Limits
 from sandbay.engine.manifest import (
@@ -32,8 +32,6 @@ from sandbay.engine.manifest import (
 from sandbay.engine.media import DOCUMENTS, LAYERS
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.image_source import Copied, Progress, Wanted
-
-_WRONG_BYTES = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH})
 
 
 class Origin(ABC):
@@ -133,7 +131,7 @@ class _Documents:
                 with closing(self._origin.chunks(descriptor)) as chunks:
                     return b"".join(verified(chunks, descriptor.digest, descriptor.size))
             except RefusedError as error:
-                if error.refusal.reason not in _WRONG_BYTES or not self._origin.again(descriptor):
+                if error.refusal.reason not in WRONG_BYTES or not self._origin.again(descriptor):
                     raise
 
 
@@ -250,7 +248,7 @@ class _Copying:
                 with closing(self._origin.chunks(blob)) as chunks:
                     self._blobs.put(blob.digest, blob.size, self._metered(chunks, meter))
             except RefusedError as error:
-                if error.refusal.reason not in _WRONG_BYTES or not self._origin.again(blob):
+                if error.refusal.reason not in WRONG_BYTES or not self._origin.again(blob):
                     raise
                 meter.restart()
             else:

@@ -12,7 +12,8 @@ from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Layer
 from sandbay.engine.decode import decoder_for
-from sandbay.engine.digest import Tally, chunks_of
+from sandbay.engine.digest import Tally, chunks_of, read_anew
+from sandbay.engine.durable import remove_tree
 from sandbay.engine.limits import Limits, exceeded
 from sandbay.engine.media import LAYERS
 from sandbay.engine.unpack import Unpacked, Unpacker
@@ -83,9 +84,21 @@ def unpack_layer(
 ) -> Unpacked:
     """Unpack a layer into an empty folder, over `lowers` (topmost first) or, for None, by itself.
 
-    Refuses with reasons of the group content or with `no_space`; what is in the folder then is the caller's to
-    remove.
+    Refuses with reasons of the groups content and transfer or with `no_space`; what is in the folder then is the
+    caller's to remove.
     """
+
+    def unpack() -> Unpacked:
+        remove_tree(into)
+        into.mkdir(mode=0o700)
+        return _unpack(blobs, layer, into, lowers, limits, told)
+
+    return read_anew(blobs, layer.digest, unpack)
+
+
+def _unpack(
+    blobs: Blobs, layer: Layer, into: Path, lowers: Sequence[Path] | None, limits: Limits, told: Told
+) -> Unpacked:
     with Unpacker(into, limits, lowers) as unpacker:
         decoded = _Plain(layer, unpacker.feed, limits)
         _feed(blobs, layer, decoded, told)
@@ -98,6 +111,10 @@ def unpack_layer(
 
 def prove_layer(blobs: Blobs, layer: Layer, *, limits: Limits, told: Told) -> None:
     """See that a blob is the tar of its diff id, unpacking nothing. Refuses with reasons of the group content."""
-    decoded = _Plain(layer, lambda _: None, limits)
-    _feed(blobs, layer, decoded, told)
-    decoded.check()
+
+    def prove() -> None:
+        decoded = _Plain(layer, lambda _: None, limits)
+        _feed(blobs, layer, decoded, told)
+        decoded.check()
+
+    read_anew(blobs, layer.digest, prove)

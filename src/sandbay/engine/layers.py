@@ -2,6 +2,7 @@
 
     staging/<attempt>/   locked by its maker; gone with it, or swept when no living maker has it locked
     l/<short>/           the tree; locked by its maker until its record stands
+    l/<short>.<any>/     what a damaged tree is called: whoever has it mounted keeps it until the next start
     layers/<hex>.json    the record; a tree without one is not there
     locks/<hex>          shared by every prepare that counts on the layer, owned while it is made or removed
 
@@ -10,9 +11,10 @@ Order when making: unpack, `syncfs`, name the tree, write the record. When remov
 
 import json
 import os
+import re
 import secrets
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -31,6 +33,7 @@ from sandbay.engine.unpack import Unpacked
 
 _SHORT = 8
 _LETTERS = string.digits + string.ascii_lowercase
+_SHORT_NAME = re.compile(rf"[{_LETTERS}]{{{_SHORT}}}")
 _PAUSE = 0.05
 
 
@@ -70,7 +73,7 @@ class LayerRecord:
 
 @dataclass(frozen=True, slots=True)
 class LayerOrder:
-    """Which tree is asked for, and how it is made: `make` fills an empty folder, or refuses."""
+    """Which tree is asked for, and how it is made: `make` makes the folder and fills it, or refuses."""
 
     key: str
     kind: LayerKind
@@ -96,22 +99,24 @@ class LayerTrees:
 
     def record(self, key: str) -> LayerRecord | None:
         """The tree of this key if it is here. A record that is damaged or whose tree is gone counts for nothing."""
-        try:
-            data = json.loads(self._record_path(key).read_bytes())
-            record = rebuild(LayerRecord, data)
-        except FileNotFoundError:
-            return None
-        except DAMAGED:
-            return None
-        return record if record.key == key and self.tree(record).is_dir() else None
+        record = self._read(key)
+        return record if record is not None and self.tree(record).is_dir() else None
 
     def tree(self, record: LayerRecord) -> Path:
         """Where a tree stands."""
         return self.trees / record.short
 
     def claim(self, order: LayerOrder, claims: ExitStack) -> LayerRecord:
-        """The tree that is asked for, made here if nobody has made it. It is not removed while `claims` is open."""
-        lock = claims.enter_context(FileLock(self._locks / hex_of(order.key)))
+        """The tree that is asked for, made here if nobody has made it. It is not removed while `claims` is open.
+
+        A lock is let go as soon as making has failed: two that give up may each wait for the other's layer.
+        """
+        with ExitStack() as held:
+            record = self._claimed(order, held.enter_context(FileLock(self._locks / hex_of(order.key))))
+            claims.push(held.pop_all())
+            return record
+
+    def _claimed(self, order: LayerOrder, lock: FileLock) -> LayerRecord:
         while True:
             lock.share()
             record = self.record(order.key)
@@ -139,6 +144,12 @@ class LayerTrees:
             self._write(proved, attempt / "record")
         return proved
 
+    def condemn(self, record: LayerRecord) -> None:
+        """Take a claimed tree that is damaged out of sight: it counts for nothing any more, and is made anew."""
+        with suppress(FileNotFoundError):
+            self.tree(record).rename(self.trees / f"{record.short}.{secrets.token_hex(4)}")
+        sync_folder(self.trees)
+
     def drop_unless(self, needed: Callable[[], frozenset[str]]) -> None:
         """Remove the trees whose keys are not `needed` and that no prepare counts on."""
         kept = needed()
@@ -150,9 +161,11 @@ class LayerTrees:
                     if lock.try_own() and key not in needed():
                         self._drop(key)
 
-    def sweep(self) -> None:
+    def sweep(self, mounted: Collection[str] = ()) -> None:
         """Remove what a crash left: staging folders, trees without a record, records without a tree.
 
+        `mounted` are the short names under which sandboxes that live have their trees: damaged ones stay for them,
+        and their names are kept for what takes their place.
         Whole layers of a prepare that never finished stay: the prepare that is tried again takes them, and the
         next one that ends, of whatever image, drops them if nobody has.
         """
@@ -160,11 +173,11 @@ class LayerTrees:
             self._remove_unlocked(attempt, lambda _: False)
         for path in self._records.glob("*.json"):
             with FileLock(self._locks / path.stem) as lock:
-                if lock.try_own() and self.record(f"sha256:{path.stem}") is None:
+                if lock.try_own() and self._is_void(f"sha256:{path.stem}", mounted):
                     self._drop(f"sha256:{path.stem}")
         recorded = self._recorded()
         for tree in self.trees.iterdir():
-            if tree.name not in recorded:
+            if tree.name not in recorded and tree.name.partition(".")[0] not in mounted:
                 self._remove_unlocked(tree, lambda path: path.name in self._recorded())
 
     @contextmanager
@@ -192,11 +205,10 @@ class LayerTrees:
     def _make(self, order: LayerOrder) -> None:
         with room(), self.attempt() as attempt, ExitStack() as held:
             into = attempt / "tree"
-            into.mkdir(mode=0o700)
             unpacked = order.make(into)
             held.enter_context(FileLock(into, folder=True)).own()
             self._sync()
-            short = self._fresh()
+            short = self._short(order.key)
             into.rename(self.trees / short)
             try:
                 sync_folder(self.trees)
@@ -222,6 +234,15 @@ class LayerTrees:
         # Names are any bytes, as surrogate escapes: ASCII JSON carries them.
         write_file(self._record_path(record.key), json.dumps(plain(record)).encode(), temporary)
 
+    def _read(self, key: str) -> LayerRecord | None:
+        try:
+            record = rebuild(LayerRecord, json.loads(self._record_path(key).read_bytes()))
+        except FileNotFoundError:
+            return None
+        except DAMAGED:
+            return None
+        return record if record.key == key and _SHORT_NAME.fullmatch(record.short) else None
+
     def _sync(self) -> None:
         fd = os.open(self.trees, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -229,7 +250,11 @@ class LayerTrees:
         finally:
             os.close(fd)
 
-    def _fresh(self) -> str:
+    def _short(self, key: str) -> str:
+        """A free name; that of the tree whose place this one takes, since sandboxes that live are known by it."""
+        former = self._read(key)
+        if former is not None and not os.path.lexists(self.tree(former)):
+            return former.short
         while True:
             short = "".join(secrets.choice(_LETTERS) for _ in range(_SHORT))
             if not os.path.lexists(self.trees / short):
@@ -240,6 +265,11 @@ class LayerTrees:
         remove_file(self._record_path(key))
         if record is not None:
             self._remove(self.tree(record))
+
+    def _is_void(self, key: str, mounted: Collection[str]) -> bool:
+        """Whether a record says nothing that anybody needs."""
+        read = self._read(key)
+        return read is None or (self.record(key) is None and read.short not in mounted)
 
     def _remove_unlocked(self, folder: Path, needed: Callable[[Path], bool]) -> None:
         with suppress(FileNotFoundError, NotADirectoryError), FileLock(folder, folder=True) as lock:

@@ -40,6 +40,16 @@ class Limits:
     """Their paths, all kinds together."""
 
 
+MOST_LAYERS = 500
+"""What the kernel stacks."""
+
+SETTABLE = frozenset(
+    {"layers", "manifest_bytes", "config_bytes", "index_depth", "index_documents", "archive_members"}
+    | {"unpacked_bytes", "entries", "cpu_seconds", "header_bytes", "sparse_segments"}
+)
+"""What an operator may set otherwise. The rest is bounded by kernels and file systems."""
+
+
 def exceeded(limit: str, value: int, bound: int) -> Refusal:
     """The refusal of what is larger than a limit."""
     message = f"{limit} is {value}, more than the limit of {bound}"

@@ -74,6 +74,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _SYS_OPEN_TREE = 428
 _SYS_MOVE_MOUNT = 429
 _SYS_OPENAT2 = 437
+_SYS_PIDFD_GETFD = 438
 _SYS_MOUNT_SETATTR = 442
 
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -173,6 +174,11 @@ def openat2(folder: int, path: StrPath, flags: int, *, mode: int = 0, resolve: i
     how = _OpenHow(flags | os.O_CLOEXEC, mode, resolve)
     arguments = (ctypes.c_int(folder), os.fsencode(path), ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
     return _checked(_syscall(_SYS_OPENAT2, *arguments), path)
+
+
+def pidfd_getfd(handle: int, number: int) -> int:
+    """`pidfd_getfd(2)`: a copy of another process's descriptor; close-on-exec."""
+    return _checked(_syscall(_SYS_PIDFD_GETFD, ctypes.c_int(handle), ctypes.c_int(number), ctypes.c_uint(0)))
 
 
 def open_tree(folder: int, path: StrPath, flags: int) -> int:

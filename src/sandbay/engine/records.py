@@ -137,6 +137,6 @@ class Records:
         return self._records / f"{hex_of(key)}.json"
 
 
-def lost(why: str) -> RefusedError:
+def lost(why: str, **facts: object) -> RefusedError:
     """The refusal for bytes that were here and are not whole any more."""
-    return RefusedError(Reason.CONTENT_LOST, f"what the node held of it is damaged: {why}")
+    return RefusedError(Reason.CONTENT_LOST, f"what the node held of it is damaged: {why}", details=facts)

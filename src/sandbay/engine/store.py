@@ -5,7 +5,7 @@ one small file. `verified` proves again what that file says: documents by their 
 them, every tree in its place.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +15,17 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import MANIFEST_DIGEST, ContentKey, ImageConfig, Layer, Variant, content_key
-from sandbay.engine.digest import read_verified, wrong_size
+from sandbay.engine.digest import read_anew, read_verified, wrong_size
 from sandbay.engine.durable import room
 from sandbay.engine.image_documents import ImageDocuments, read_image
 from sandbay.engine.layer_chain import LayerChain
+from sandbay.engine.layer_feed import Told
 from sandbay.engine.layers import LayerRecord, LayerTrees, shown
 from sandbay.engine.limits import Limits
 from sandbay.engine.meter import Meter
 from sandbay.engine.records import Records, StoredLayer, StoredVariant, lost
 from sandbay.engine.usage import Usage
+from sandbay.engine.verify import Verifier
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.provider import Phase, PrepareProgress, Progress
 
@@ -54,9 +56,12 @@ class LayerStore:
         self._trees, self._records = LayerTrees(root), Records(root)
         self._usage = Usage(root, self._trees, self._records, budget or DiskBudget())
 
-    def sweep(self) -> None:
-        """Remove what a crash left; for the start. What living processes are working on stays."""
-        self._trees.sweep()
+    def sweep(self, mounted: Collection[str] = ()) -> None:
+        """Remove what a crash left; for the start. What living processes are working on stays.
+
+        So do the trees that living sandboxes have `mounted`, by their short names, whatever state they are in.
+        """
+        self._trees.sweep(mounted)
         self._records.sweep()
 
     def held(self) -> tuple[ContentKey, ...]:
@@ -72,10 +77,7 @@ class LayerStore:
 
     def verified(self, key: ContentKey) -> Record:
         """A variant that is here whole. Refuses with `image_absent_on_node`, or `content_lost` when it was here."""
-        stored = self._records.read(key)
-        if stored is None:
-            raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "the node does not hold this variant")
-        image = read_image(stored.manifest_digest, 0, lambda digest, _: self._records.document(digest), self._limits)
+        stored, image = self._looked_up(key)
         artifacts = dict(stored.artifacts) | {n: v for n, v in image.identity.items() if n in stored.artifacts}
         if content_key(image.platform, artifacts) != key:
             raise lost("its documents are another image's")
@@ -84,6 +86,16 @@ class LayerStore:
             raise lost("its layers are another image's")
         lowers = tuple(path.name for path in shown(self._trees.tree(tree) for tree in reversed(trees)))
         return Record(key, artifacts, image.platform, image.image_config, lowers, self._trees.trees)
+
+    def verify(self, key: ContentKey, told: Told) -> None:
+        """Compare every byte of a variant that is here with what the installation's blobs unpack to now.
+
+        Refuses as `verified`; then what is damaged is out of sight, and the next `prepare` makes it anew. Also refuses
+        with what kept it from looking, by the groups content (the blobs are damaged), transfer and room.
+        """
+        self.verified(key)
+        stored, image = self._looked_up(key)
+        Verifier(self._trees, self._blobs, self._limits).verify(image.layers, stored.layers, told)
 
     def prepare(self, variant: Variant, progress: Progress) -> None:
         """Bring a variant here: verify, unpack, commit. May be repeated; calls at the same time share the work.
@@ -111,6 +123,13 @@ class LayerStore:
         """Drop a variant, then the trees that no other one needs. Repeating it is harmless."""
         self._records.remove(key)
         self._drop_orphans()
+
+    def _looked_up(self, key: ContentKey) -> tuple[StoredVariant, ImageDocuments]:
+        stored = self._records.read(key)
+        if stored is None:
+            raise RefusedError(Reason.IMAGE_ABSENT_ON_NODE, "the node does not hold this variant")
+        image = read_image(stored.manifest_digest, 0, lambda digest, _: self._records.document(digest), self._limits)
+        return stored, image
 
     def disk(self) -> Disk:
         """All bytes of the store, what has them, and the marks that they count against."""
@@ -158,8 +177,12 @@ class LayerStore:
         found = self._blobs.size(digest)
         if found != size:
             raise wrong_size(digest, size, found)
-        with self._blobs.open(digest) as file:
-            return read_verified(file, digest, size)
+
+        def read() -> bytes:
+            with self._blobs.open(digest) as file:
+                return read_verified(file, digest, size)
+
+        return read_anew(self._blobs, digest, read)
 
     def _commit(self, variant: Variant, image: ImageDocuments, trees: Sequence[LayerRecord]) -> None:
         manifest_digest, config_digest = image.identity.values()

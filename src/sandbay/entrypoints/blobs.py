@@ -6,6 +6,7 @@ from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.blobs.registry import RegistryBlobs
 from sandbay.app.registries import credentials_for
 from sandbay.domain.registry import Credentials
+from sandbay.engine.registry.pace import Pace
 from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.identities import identities
 from sandbay.entrypoints.settings import Settings
@@ -14,7 +15,7 @@ from sandbay.ports.store import Store
 from sandbay.ports.vault import Vault
 
 
-def open_blobs(settings: Settings, store: Store, vault: Vault, closing: ExitStack) -> Blobs:
+def open_blobs(settings: Settings, store: Store, vault: Vault, pace: Pace, closing: ExitStack) -> Blobs:
     """The one that the settings name. A registry is not asked before it is needed: it may be away at the start."""
     place = settings.blobs
     if place is None:
@@ -25,4 +26,4 @@ def open_blobs(settings: Settings, store: Store, vault: Vault, closing: ExitStac
 
     trust = Trust(settings.plain_registries)
     installation = identities(settings.home).installation
-    return closing.enter_context(RegistryBlobs(place, installation, login, trust, settings.home / "pushing"))
+    return closing.enter_context(RegistryBlobs(place, installation, login, trust, settings.home / "pushing", pace))

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import structlog
 import uvicorn
@@ -25,6 +26,8 @@ from sandbay.app.installation import ensure_installation
 from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
+from sandbay.engine.limits import Limits
+from sandbay.engine.registry.pace import Pace
 from sandbay.engine.registry.trust import Trust
 from sandbay.entrypoints.blobs import open_blobs
 from sandbay.entrypoints.builders import open_builder
@@ -49,15 +52,17 @@ class CoreProcess:
         """Migrate the database and open everything; nothing runs yet."""
         settings.home.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._settings = settings
-        uploads = FolderUploads(settings.home / "uploads", open_archive)
+        limits = Limits(**settings.image_limits)
+        uploads = FolderUploads(settings.home / "uploads", partial(open_archive, limits=limits))
         store, vault = open_store(settings.database_url or settings.database), KeyFileVault(settings.key)
+        pace = Pace()  # one for all, so that a registry's limit holds for sources and for our own store in it
         self._open = ExitStack()
         self._open.callback(store.close)
         self.core = Core(
             store=store,
-            blobs=open_blobs(settings, store, vault, self._open),
+            blobs=open_blobs(settings, store, vault, pace, self._open),
             uploads=uploads,
-            registries=RegistrySources(Trust(settings.plain_registries)),
+            registries=RegistrySources(Trust(settings.plain_registries), pace, limits),
             vault=vault,
             builder=open_builder(settings),
             build_logs=FolderBuildLogs(settings.home / "publishes"),

@@ -14,5 +14,6 @@ def adapters() -> dict[str, ProviderAdapter]:
 
 def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provider:
     """The local node's provider."""
-    place = ProviderPlace(settings.home, settings.run, blobs, installation, settings.reach, settings.store_budget)
+    where = (settings.home, settings.run, blobs, installation)
+    place = ProviderPlace(*where, settings.reach, settings.store_budget, settings.image_limits)
     return adapters()[settings.provider].open(place)

@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -13,6 +13,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, parse_oci
 from sandbay.domain.registry import Credentials
+from sandbay.engine.limits import MOST_LAYERS, SETTABLE
 from sandbay.ports.provider import Reach
 
 DEFAULT_HOME = Path("/var/lib/sandbay")
@@ -28,6 +29,7 @@ BUDGET_VARIABLE, MARKS_VARIABLE = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
 _WHOLE = 100
 _UNITS = {"": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
+LIMITS_VARIABLE = "SANDBAY_IMAGE_LIMITS"
 _BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
 _BLOBS_SCHEME, _BLOBS_FOLDER = "oci://", "/blobs"
 
@@ -56,6 +58,8 @@ class Settings:
     """What sandboxes with a network reach of what is denied by itself, and whom they ask for names."""
     store_budget: DiskBudget = field(default_factory=DiskBudget)
     """What the images may take of this node's disk."""
+    image_limits: Mapping[str, int] = field(default_factory=dict)
+    """Bounds on one image, by name (`engine.limits`), where they are not the usual ones."""
     requests_per_second: float | None = None
     """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
@@ -108,9 +112,10 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
     `SANDBAY_STORE_BUDGET` is what the images of the node may take of its disk, as `40GiB` or `80%`, and
     `SANDBAY_STORE_MARKS`, as `90,75`, above how many percent of that the longest unused go, until how many are left.
+    `SANDBAY_IMAGE_LIMITS` sets bounds on one image, as `unpacked_bytes=200GiB,layers=200`; a refusal names the bound.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
     Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address, rate,
-    size or marks.
+    size, bound or marks.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -126,6 +131,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
         store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
+        image_limits=dict(map(_bound, _listed(LIMITS_VARIABLE))),
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
@@ -149,6 +155,17 @@ def _budget(size: str | None, marks: str | None) -> DiskBudget:
             raise RefusedError(Reason.INVALID_BODY, message, param=MARKS_VARIABLE)
         budget = replace(budget, high=high / _WHOLE, low=low / _WHOLE)
     return budget
+
+
+def _bound(text: str) -> tuple[str, int]:
+    """`NAME=VALUE`, a whole number or a size."""
+    name, _, value = text.partition("=")
+    found = re.fullmatch(r"(\d{1,15})([KMGT]iB|)", value.strip())
+    bound = int(found[1]) * _UNITS[found[2]] if found else 0
+    if name.strip() not in SETTABLE or bound < 1 or (name.strip() == "layers" and bound > MOST_LAYERS):
+        message = f"{LIMITS_VARIABLE} is NAME=VALUE, with commas; names are {', '.join(sorted(SETTABLE))}"
+        raise RefusedError(Reason.INVALID_BODY, message, param=LIMITS_VARIABLE)
+    return name.strip(), bound
 
 
 def _rate(text: str | None) -> float | None:

@@ -1,7 +1,7 @@
 """The node's process: says hello, keeps images, runs allocations, serves commands. One provider, one runtime."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -17,7 +17,7 @@ from sandbay.domain.node import HEARTBEAT
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import ContentKey
+from sandbay.domain.release import ContentKey, Variant
 from sandbay.node.allocations import AllocationRunner
 from sandbay.node.checks import CheckRunner
 from sandbay.node.images import ImageKeeper
@@ -101,6 +101,10 @@ class Agent:
     def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant to remove it."""
         self._images.drop(key, attempt)
+
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Look at every byte of a variant, in the calling thread."""
+        self._images.verify(variant, read)
 
     def disk(self) -> Disk | None:
         """What image bytes take here."""

@@ -2,13 +2,16 @@
 
 Every move is reported before the next one is made, in order. A report that Core refuses or that gets lost
 means that the two sides no longer agree: the agent says hello again and starts from what is on disk.
+
+Each piece of work speaks of the attempt that it was begun for. What nobody wants any more ends at its next step of
+progress; what the next attempt needs of it, that one makes or has made.
 """
 
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -30,6 +33,21 @@ Report = Callable[[ContentKey, Readiness], bool]
 """Tells Core; False when it was refused."""
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What a piece of work was begun for."""
+
+    generation: int
+    attempt: int
+
+
+_Work = Callable[[ContentKey, Variant, _Turn], None]
+
+
+class _GivenUpError(Exception):
+    """Nobody wants it any more."""
 
 
 class ImageKeeper:
@@ -98,6 +116,16 @@ class ImageKeeper:
             self._move(key, ReadinessEvent.LOST, attempt, fault, self._clock.now())
             self.step()
 
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Look at every byte; see `Provider.verify`. Takes no slot: who prepares does not wait for it."""
+        try:
+            self._provider.verify(variant, read)
+        except RefusedError as error:
+            refusal = error.refusal
+            if refusal.reason is Reason.CONTENT_LOST:
+                self.lost(variant.content_key, Fault(refusal.reason, refusal.message, refusal.details))
+            raise
+
     def warm(self) -> bool:
         """Whether each required variant is ready or failed."""
         with self._lock:
@@ -138,17 +166,20 @@ class ImageKeeper:
             with self._lock:
                 self._space.stuck(key)
             raise
+        with self._lock:
+            full = [it for it, held in self._held.items() if held.fault and held.fault.reason is Reason.NO_SPACE]
+            for other in full:
+                self._move(other, ReadinessEvent.RETRY)  # there is room again
 
-    def _submit(self, work: Callable[[ContentKey, Variant, int], None], key: ContentKey, variant: Variant) -> None:
-        self._work.submit(self._guarded, work, key, variant, self._generation)
+    def _submit(self, work: _Work, key: ContentKey, variant: Variant) -> None:
+        self._work.submit(self._guarded, work, key, variant, _Turn(self._generation, self._held[key].attempt))
 
-    def _guarded(
-        self, work: Callable[[ContentKey, Variant, int], None], key: ContentKey, variant: Variant, generation: int
-    ) -> None:
+    def _guarded(self, work: _Work, key: ContentKey, variant: Variant, turn: _Turn) -> None:
         """Run one piece of work; whatever it raises becomes a diagnostic of this variant alone."""
-        attempt = self._held.get(key, Readiness()).attempt
         try:
-            work(key, variant, generation)
+            work(key, variant, turn)
+        except _GivenUpError:
+            return
         except RefusedError as error:
             refusal = error.refusal
             fault = Fault(refusal.reason, refusal.message, refusal.details)
@@ -157,48 +188,54 @@ class ImageKeeper:
             fault = Fault(Reason.INTERNAL, "a fault on the node; its log says more")
         else:
             return
-        delay = retry_after(fault.reason, attempt)
-        retry_at = None if delay is None else self._clock.now() + delay
         with self._lock:
-            if generation == self._generation:
+            if turn.generation == self._generation:
                 event = ReadinessEvent.LOST if self._held[key].state is ReadinessState.READY else ReadinessEvent.BROKE
-                self._move(key, event, attempt, fault, retry_at)
+                self._move(key, event, turn.attempt, fault, self._retry_at(fault, turn.attempt))
                 self.step()
 
-    def _prove_again(self, key: ContentKey, variant: Variant, generation: int) -> None:
+    def _retry_at(self, fault: Fault, attempt: int) -> datetime | None:
+        """Not before the other side wants to be asked again."""
+        delay, wanted = retry_after(fault.reason, attempt), fault.details.get("retry_after")
+        if delay is None:
+            return None
+        return self._clock.now() + max(delay, timedelta(seconds=wanted if isinstance(wanted, int) else 0))
+
+    def _prove_again(self, key: ContentKey, variant: Variant, turn: _Turn) -> None:
         """A pin is history: the bytes are looked at again, without fetching what is whole."""
         self._provider.prepare(variant, lambda _: None)
-        self._event(key, ReadinessEvent.PROVED, generation)
+        self._event(key, ReadinessEvent.PROVED, turn)
 
-    def _prepare(self, key: ContentKey, variant: Variant, generation: int) -> None:
-        self._provider.prepare(variant, self._progress(key, generation))
-        self._event(key, ReadinessEvent.FETCHED, generation)
+    def _prepare(self, key: ContentKey, variant: Variant, turn: _Turn) -> None:
+        self._provider.prepare(variant, self._progress(key, turn))
+        self._event(key, ReadinessEvent.FETCHED, turn)
         self._provider.probe(variant)
-        self._event(key, ReadinessEvent.PROVED, generation)
+        self._event(key, ReadinessEvent.PROVED, turn)
 
-    def _evict(self, key: ContentKey, _: Variant, generation: int) -> None:
+    def _evict(self, key: ContentKey, _: Variant, turn: _Turn) -> None:
         self._remove(key)
-        self._event(key, ReadinessEvent.REMOVED, generation)
+        self._event(key, ReadinessEvent.REMOVED, turn)
 
-    def _event(self, key: ContentKey, event: ReadinessEvent, generation: int) -> None:
+    def _event(self, key: ContentKey, event: ReadinessEvent, turn: _Turn) -> None:
         with self._lock:
-            if generation == self._generation:
-                self._move(key, event, self._held.get(key, Readiness()).attempt)
+            if turn.generation == self._generation:
+                self._move(key, event, turn.attempt)
                 self.step()
 
-    def _progress(self, key: ContentKey, generation: int) -> Callable[[PrepareProgress], None]:
+    def _progress(self, key: ContentKey, turn: _Turn) -> Callable[[PrepareProgress], None]:
         last = 0.0
 
         def tell(progress: PrepareProgress) -> None:
             nonlocal last
-            now = self._clock.monotonic()
-            if now - last < _PROGRESS_EVERY:
-                return
-            last = now
             with self._lock:
-                it = self._held.get(key)
-                if it is None or it.state is not ReadinessState.PULLING or generation != self._generation:
+                it, now = self._held.get(key, Readiness()), self._clock.monotonic()
+                if turn.generation != self._generation:
                     return
+                if (it.state, it.attempt) != (ReadinessState.PULLING, turn.attempt):
+                    raise _GivenUpError
+                if now - last < _PROGRESS_EVERY:
+                    return
+                last = now
                 self._held[key] = replace(it, bytes_done=progress.bytes_done, bytes_total=progress.bytes_total)
                 self._tell(key)
 

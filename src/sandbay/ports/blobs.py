@@ -23,5 +23,8 @@ class Blobs(Protocol):
     def open(self, digest: str) -> BinaryIO:
         """Read a blob from its start. Refuses with `blob_missing`."""
 
+    def pieced(self, digest: str) -> bool:
+        """Whether its last reading was pieced together after a cut, so that wrong bytes may be the transfer's doing."""
+
     def size(self, digest: str) -> int:
         """Bytes of a blob. Refuses with `blob_missing`."""

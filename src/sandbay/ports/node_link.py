@@ -5,7 +5,7 @@ node says carries its epoch; Core drops what an older epoch says.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -88,7 +88,10 @@ class CheckOutcome:
 
 
 class NodeCommands(Protocol):
-    """What Core tells one node. Everything but `disk`, `exec` and `files` returns at once; outcomes come as reports."""
+    """What Core tells one node.
+
+    Everything but `disk`, `exec`, `files` and `verify` returns at once; outcomes come as reports.
+    """
 
     def want(self, wanted: Wanted) -> None:
         """Reconcile towards this set."""
@@ -98,6 +101,9 @@ class NodeCommands(Protocol):
 
     def drop(self, key: ContentKey, attempt: int) -> None:
         """The grant that ends a pin: remove what this attempt brought, if it is still unwanted."""
+
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """As `Provider.verify`, to its end. What is damaged is reported as lost before it is refused here."""
 
     def disk(self) -> Disk | None:
         """As `Provider.disk`."""

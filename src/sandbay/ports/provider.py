@@ -6,7 +6,7 @@ installation's label; what does not is never touched. `prepare`, `create`, `dest
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -181,6 +181,14 @@ class Provider(Protocol):
         Refuses with reasons of the groups content, transfer, room, or `host_unfit`.
         """
 
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Compare every byte that is here of a variant with the installation's blobs; `read` hears of their bytes.
+
+        Refuses with `image_absent_on_node`, and with `content_lost` what is damaged: it is not held any more, what runs
+        from it runs on, and `prepare` makes it anew. What kept it from being looked at is refused by its own reason, of
+        the groups content (the blobs themselves), transfer or room, and says nothing of what is here.
+        """
+
     def probe(self, variant: Variant) -> None:
         """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start."""
 
@@ -273,7 +281,8 @@ class Reach:
 class ProviderPlace:
     """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label.
 
-    `budget`: what the images may take of the node's disk.
+    `budget`: what the images may take of the node's disk. `limits`: bounds on one image, by name, where the operator
+    wants others than the usual ones.
     """
 
     home: Path
@@ -282,6 +291,7 @@ class ProviderPlace:
     installation: str
     reach: Reach = field(default_factory=Reach)
     budget: DiskBudget = field(default_factory=DiskBudget)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

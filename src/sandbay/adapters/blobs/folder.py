@@ -54,6 +54,10 @@ class FolderBlobs:
         except FileNotFoundError:
             raise _missing(digest) from None
 
+    def pieced(self, digest: str) -> bool:  # noqa: ARG002 - nothing is transferred
+        """Never."""
+        return False
+
     def size(self, digest: str) -> int:
         """Bytes of a blob. Refuses with `blob_missing`."""
         try:

@@ -70,6 +70,7 @@ class RegistryBlobs:
         self._lock = threading.Lock()
         self._opened = self._open(None)
         self._known: Credentials | None = None
+        self._pieced: set[str] = set()
 
     def has(self, digest: str) -> bool:
         """Whether the blob is there, and kept for us."""
@@ -96,8 +97,13 @@ class RegistryBlobs:
     def open(self, digest: str) -> BinaryIO:
         """Read a blob from its start. Refuses with `blob_missing`, or by the group transfer, which reading may, too."""
         size, client = self.size(digest), self._client()
-        pieces = client.chunks(f"blobs/{digest}", Descriptor(_ANY, digest, size), lambda: None)
+        self._pieced.discard(digest)
+        pieces = client.chunks(f"blobs/{digest}", Descriptor(_ANY, digest, size), lambda: self._pieced.add(digest))
         return io.BufferedReader(_Reading(pieces), CHUNK)
+
+    def pieced(self, digest: str) -> bool:
+        """Whether the last reading of it was resumed."""
+        return digest in self._pieced
 
     def size(self, digest: str) -> int:
         """Bytes of a blob. Refuses with `blob_missing`, or by the group transfer."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from sandbay.sdk._async.registering import async_registered
+from sandbay.sdk._async.following import async_followed
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.archive import ArchiveFile
@@ -17,6 +17,7 @@ from sandbay.sdk.releases import Release
 from sandbay.sdk.resources import Channel, Evicted, Image, Progress, ProgressCallback, Readiness
 from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
+from sandbay.sdk.verification import Verification
 
 _IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
@@ -136,7 +137,7 @@ class AsyncImages:
         }
         call = AsyncCall("POST", f"{_IMAGES}/{segment(name)}/releases", json=said(body), read_timeout=_VERIFIED_WITHIN)
         phase = "fetching" if source is not None and "registry" in source else "verifying"
-        return await async_registered(self._transport, call, phase, progress)
+        return Release.of(await async_followed(self._transport, call, "release", phase, progress))
 
     async def wait_active(
         self, name: str, number: int, *, timeout: float = 1800.0, progress: ProgressCallback | None = None
@@ -233,19 +234,25 @@ class AsyncImages:
 
     async def evict(self, reference: str, *, node: str | None = None) -> Evicted:
         """Have nodes drop an image's bytes, as far as nothing needs them."""
-        return Evicted.of(await self._about_nodes(reference, "evict", node) or {})
+        return Evicted.of(await self._act_on_nodes(reference, "evict", node) or {})
 
     async def preload(self, reference: str, *, node: str | None = None) -> None:
         """Wish that nodes hold the image; they fetch it in their own time."""
-        await self._about_nodes(reference, "preload", node)
+        await self._act_on_nodes(reference, "preload", node)
 
-    async def _about_nodes(self, reference: str, action: str, node: str | None) -> Any:
-        asked = parse(reference)
-        body = {"reference": None if asked.is_whole_image else reference, "node": node}
-        call = AsyncCall(
-            "POST", f"{_IMAGES}/{segment(asked.name)}/{action}", json=said(body), repeatable=True, read_timeout=300.0
-        )
-        return await self._transport.send(call)
+    async def verify(
+        self, reference: str, *, node: str | None = None, progress: ProgressCallback | None = None
+    ) -> Verification:
+        """Look at every byte again: the blobs in the installation's store, and what nodes made of them.
+
+        What a node finds damaged is not ready there any more, and is fetched again. `NAME` means all releases.
+        """
+        call = _about_nodes(reference, "verify", node)
+        answer = await async_followed(self._transport, call, "verified", "verifying", progress)
+        return Verification.of(answer)
+
+    async def _act_on_nodes(self, reference: str, action: str, node: str | None) -> Any:
+        return await self._transport.send(_about_nodes(reference, action, node))
 
     async def _channel(self, asked: Reference) -> Channel:
         name = asked.channel or STABLE
@@ -261,3 +268,14 @@ class AsyncImages:
                 return release
         message = f"{asked.name} has no release with this digest"
         raise UnknownReferenceError(message, code="release_unknown", param="reference")
+
+
+def _about_nodes(reference: str, action: str, node: str | None) -> AsyncCall:
+    asked = parse(reference)
+    body = {"reference": None if asked.is_whole_image else reference, "node": node}
+    path = f"{_IMAGES}/{segment(asked.name)}/{action}"
+    return AsyncCall("POST", path, json=said(body), repeatable=True, read_timeout=_SLOW[action])
+
+
+_SLOW = {"evict": 300.0, "preload": 300.0, "verify": 7200.0}
+"""Seconds until an answer that nobody is told the progress of."""

@@ -3,14 +3,16 @@
 from sandbay.adapters.providers.oci.declaration import DECLARATION
 from sandbay.adapters.providers.oci.provider import OciProvider
 from sandbay.adapters.providers.oci.settings import OciSettings
+from sandbay.engine.limits import Limits
 from sandbay.engine.store import LayerStore
 from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 
 def _open(place: ProviderPlace) -> OciProvider:
-    layers = LayerStore(place.home / "store", place.blobs, budget=place.budget)
-    layers.sweep()
-    return OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    layers = LayerStore(place.home / "store", place.blobs, Limits(**place.limits), place.budget)
+    provider = OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    layers.sweep(provider.mounted())
+    return provider
 
 
 PROVIDER = ProviderAdapter(DECLARATION, _open)

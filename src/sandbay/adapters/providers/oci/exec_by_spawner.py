@@ -35,13 +35,14 @@ class SpawnerExec:
         """What the program gets as its streams."""
         return Pipes(call.stdin) if call.terminal is None else Terminal(call.stdin)
 
-    def start(self, sandbox: Sandbox, program: Program, folder: Path, streams: Pipes | Terminal) -> "_Spawned":
+    def start(self, sandbox: Sandbox, program: Program, folder: Path, streams: Pipes | Terminal) -> "Spawned":
         """Ask for the program, in the group that is named like the exec's folder. Raises `UnreachableError`."""
         document = spawner.document(program)
-        with ExitStack() as ours:
+        group = below(self._cgroups.members, sandbox.group) / folder.name / "cgroup.procs"
+        with ExitStack() as undo, ExitStack() as ours:
             answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.enter_context(answers)
             ours.enter_context(theirs)
-            group = below(self._cgroups.members, sandbox.group) / folder.name / "cgroup.procs"
             fds = [theirs.fileno(), _open(ours, os.open(group, os.O_WRONLY | os.O_CLOEXEC))]
             fds.append(_open(ours, os.memfd_create("program", os.MFD_CLOEXEC)))
             _write(fds[-1], document)
@@ -49,17 +50,17 @@ class SpawnerExec:
                 request = spawner.request(program, len(document))
                 socket.send_fds(self._listener.control, [request], [*fds, *streams.give()], socket.MSG_NOSIGNAL)
             except OSError as error:
-                answers.close()
                 raise UnreachableError from error
-        return _Spawned(answers, streams, first=self._listener.first)
+            undo.pop_all()
+        return Spawned(answers, streams)
 
 
-class _Spawned:
+class Spawned:
     """How a program fares, as the spawner, and for a moment its child, tells."""
 
-    def __init__(self, answers: socket.socket, streams: Pipes | Terminal, *, first: bool) -> None:
+    def __init__(self, answers: socket.socket, streams: Pipes | Terminal) -> None:
         answers.settimeout(START_SECONDS)
-        self._answers, self._streams, self._first = answers, streams, first
+        self._answers, self._streams = answers, streams
 
     def fileno(self) -> int:
         """Of the socket that came with the request."""
@@ -80,13 +81,10 @@ class _Spawned:
         return None
 
     def ended(self) -> int | NotStarted:
-        """Refuses with `internal` when nobody knows how."""
+        """Refuses with `internal` when what is said is no end."""
         answer = self._answer()
-        if answer is not None:
-            return self._judge(answer)
-        if self._first:
-            return _KILLED  # with the first process of a sandbox, every other one of it is killed
-        raise RefusedError(Reason.INTERNAL, "how the command ended is not known")
+        # With the first process of a sandbox, every other one of it is killed.
+        return _KILLED if answer is None else self._judge(answer)
 
     def close(self) -> None:
         """Stop listening."""

@@ -7,7 +7,7 @@ which trees nobody waits for any more, and leaves those alone that a finished ca
 import contextlib
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from signal import Signals
 from typing import Any, Protocol
@@ -28,8 +28,6 @@ from sandbay.domain.command import TerminalSize
 from sandbay.ports.provider import Exit
 
 KILLED = 137
-_SPAWNERS = 2
-"""How many are tried."""
 
 
 class Steer:
@@ -75,9 +73,9 @@ class Execs:
         folder.mkdir(mode=0o700)
         try:
             groups.make_exec(name)
-            for spawner in self._tries(sandbox):
+            if (spawner := self._spawners.of(sandbox)) is not None:
                 with contextlib.suppress(UnreachableError):
-                    return self._run(spawner, sandbox, program, call, folder)
+                    return self._run(SpawnerExec(self._cgroups, spawner), sandbox, program, call, folder)
             return self._run(self._by_runtime, sandbox, program, call, folder)
         except BaseException:
             groups.kill(name)
@@ -93,16 +91,6 @@ class Execs:
             groups.kill(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
         self._sweep(sandbox, groups)
-
-    def _tries(self, sandbox: Sandbox) -> Iterator[SpawnerExec]:
-        """The sandbox's spawner, and where it turns out to have gone, the one that takes its place."""
-        for _ in range(_SPAWNERS):
-            if (spawner := self._spawners.of(sandbox)) is None:
-                return
-            yield SpawnerExec(self._cgroups, spawner)
-            if not spawner.gone:
-                return
-            self._spawners.forget(sandbox.name, spawner)
 
     def _run(self, way: Way, sandbox: Sandbox, program: Program, call: Call, folder: Path) -> Exit | NotStarted:
         groups = Groups(self._cgroups, sandbox.group)

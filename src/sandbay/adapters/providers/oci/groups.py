@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.cgroups import Cgroups, Layout, below
@@ -13,8 +13,6 @@ from sandbay.engine import linux
 
 _GONE_SECONDS = 10.0
 _STEP_SECONDS = 0.002
-SECOND = "spawner"
-"""The group of a second spawner, which a node that comes back has started."""
 
 
 class Groups:
@@ -43,13 +41,13 @@ class Groups:
         return next((pid for pid in _pids(self.members) if _is_first_inside(pid)), None)
 
     def stop(self, number: signal.Signals, grace: float) -> None:
-        """Signal everything but what is ours, and wait up to `grace` seconds for it to go."""
-        ours = {self.init_pid(), *_pids(self.members / SECOND)}
-        others = self._send(self.members, number, ours)
+        """Signal everything but the first process, and wait up to `grace` seconds for it to go."""
+        first = self.init_pid()
+        others = self._send(self.members, number, first)
         deadline = time.monotonic() + grace
         while others and time.monotonic() < deadline:
             time.sleep(_STEP_SECONDS)
-            others = any(pid not in ours for folder in _tree(self.members) for pid in _pids(folder))
+            others = any(pid != first for folder in _tree(self.members) for pid in _pids(folder))
 
     def send(self, number: signal.Signals, name: str) -> None:
         """Send it to every process of exec `name`; harmless when there is none."""
@@ -71,9 +69,9 @@ class Groups:
         with contextlib.suppress(FileNotFoundError):
             (self.members / name / "cgroup.kill").write_text("1")
 
-    def make_exec(self, name: str, *, exist_ok: bool = False) -> None:
+    def make_exec(self, name: str) -> None:
         """A group of its own for one exec."""
-        (self.members / name).mkdir(exist_ok=exist_ok)
+        (self.members / name).mkdir()
 
     def drop_exec(self, name: str) -> bool:
         """Remove an exec's group; False while processes that it left behind are in it."""
@@ -92,11 +90,11 @@ class Groups:
                 _rmdir_patiently(inner)
 
     @staticmethod
-    def _send(root: Path, number: signal.Signals, spared: Container[int | None] = ()) -> bool:
+    def _send(root: Path, number: signal.Signals, spare: int | None = None) -> bool:
         sent = False
         for folder in _tree(root):
             for pid in _pids(folder):
-                if pid in spared:
+                if pid == spare:
                     continue
                 with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                     handle = os.pidfd_open(pid)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +53,15 @@ def mounted_lowers(mountinfo: str) -> tuple[str, ...] | None:
             if lower not in ("", ".")
         )
     return None
+
+
+def stood_on(pids: Iterable[int]) -> frozenset[str]:
+    """Short names of all layer trees below the roots of these processes; those that have ended stand on none."""
+    names: set[str] = set()
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            names |= set(mounted_lowers(Path(f"/proc/{pid}/mountinfo").read_text()) or ())
+    return frozenset(names)
 
 
 def booted_from(lowers: tuple[str, ...], held: Iterable[HeldImage], assembled: ContentKey) -> HeldImage | None:

@@ -5,7 +5,7 @@ import errno
 import signal
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -15,13 +15,14 @@ from sandbay.adapters.providers.oci import cgroups as groups_of_host
 from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
 from sandbay.adapters.providers.oci.calls import Call
 from sandbay.adapters.providers.oci.commands import Inside, run
-from sandbay.adapters.providers.oci.declaration import DECLARATION, declaration_here
+from sandbay.adapters.providers.oci.declaration import declaration_here
 from sandbay.adapters.providers.oci.diagnosis import Host, diagnose
+from sandbay.adapters.providers.oci.enforcing import refuse_unenforceable
 from sandbay.adapters.providers.oci.execs import Execs
 from sandbay.adapters.providers.oci.files import SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
-from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers
+from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers, stood_on
 from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.ranges import foreign_ranges, free_base, subids
 from sandbay.adapters.providers.oci.reaping import Reaping
@@ -33,7 +34,6 @@ from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
 from sandbay.domain.allocation import Booted, Order, Presence
-from sandbay.domain.canonical import plain
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
@@ -49,7 +49,6 @@ _PROBE = "prb_"
 _NO_BASE = -1
 """Before a range has been claimed."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_LEAST = SandboxSize(cpus=0.01, memory=16 * 1024**2, pids=16)
 
 
 class OciProvider:
@@ -73,16 +72,15 @@ class OciProvider:
         self._cgroups = groups_of_host.find_layout(Path("/proc/self/mountinfo").read_text(), run / "cgroup2")
         state = Runtime(settings.runtime, run / "runtime")
         self._reaping = Reaping()
-        self._spawners = Spawners(state, self._cgroups, self._reaping)
+        self._spawners = Spawners(self._cgroups)
         self._execs = Execs(state, self._cgroups, self._reaping, self._spawners)
-        resident = Resident(run, state, settings.spawner, settings.init)
+        resident = Resident(run, settings.spawner, settings.init)
         swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
         )
-        shared = (state, self._cgroups, self._execs, self._reaping, resident, self._spawners)
-        self._starter = Starter(*shared, swap, network)
+        self._starter = Starter(state, self._cgroups, self._execs, self._reaping, resident, swap, network)
         parent = groups_of_host.parent_path(installation)
         self._freer = Freer(
             state, self._cgroups, self._folders, parent, settings.grace, network, resident, self._spawners
@@ -126,6 +124,14 @@ class OciProvider:
         """Fetch, verify, unpack, commit."""
         self._layers.prepare(variant, progress)
 
+    def verify(self, variant: Variant, read: Callable[[int], None]) -> None:
+        """Compare what is here with the installation's blobs."""
+        self._layers.verify(variant.content_key, read)
+
+    def mounted(self) -> frozenset[str]:
+        """The short names of the layer trees that living sandboxes stand on."""
+        return stood_on(pid for it in self._folders.all() if (pid := self._pid(it.allocation)) is not None)
+
     def probe(self, variant: Variant) -> None:
         """Start a real sandbox from the variant and destroy it."""
         with self.trial(variant, prove_only=True):
@@ -160,7 +166,7 @@ class OciProvider:
 
     def create(self, order: Order) -> Booted:
         """Start an allocation, or find it running."""
-        self._refuse_unenforceable(order)
+        refuse_unenforceable(order, self._declaration)
         self._require_own()
         with self._alone(order.allocation):
             if self._folders.is_foreign(order.allocation):
@@ -320,21 +326,13 @@ class OciProvider:
             self._starter.start(record, image, places, prove_only=prove_only)
         except OSError as error:
             self._free(places)
+            self._layers.verified(record.key)  # or it was found damaged since it was claimed
             if error.errno in _FULL:
                 raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
             raise start_failed("the host did not do a step of the start", says=error.strerror or "") from error
         except BaseException:
             self._free(places)
             raise
-
-    def _refuse_unenforceable(self, order: Order) -> None:
-        for mode in order.networks:
-            if mode not in self._declaration.networks:
-                raise network_unsupported("this network mode cannot be enforced", mode, self._declaration.networks)
-        missing = sorted(DECLARATION.enforces - self._declaration.enforces)
-        if missing or not order.size.holds(_LEAST):
-            facts = {"not_enforced": missing, "least": plain(_LEAST), "asked": plain(order.size)}
-            raise RefusedError(Reason.RESOURCE_UNSUPPORTED, "these limits cannot be enforced", details=facts)
 
     def _places(self, name: str) -> Places:
         return Places.of(name, self._folders.folder(name), self._run, self._installation)

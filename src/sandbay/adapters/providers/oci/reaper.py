@@ -5,9 +5,9 @@ Were the node itself that subreaper, every orphan of anything it ever starts wou
 or subprocess could reap a program's status away. Here all children are ours, so `waitpid(-1)` is right.
 
 Runs as `python -I -S reaper.py` with a SOCK_SEQPACKET socket as standard input. A request is JSON
-`{"argv": […], "pid_file": …, "aside": …}` with four or five descriptors: a socket to answer on, and the program's
-stdin, stdout, stderr and perhaps number 3. With `aside` it starts in a mount namespace of its own in which `hidden` is
-unmounted, and finds `procs`, opened for writing, as descriptor `number`.
+`{"argv": […], "pid_file": …, "aside": …}` with four descriptors: a socket to answer on, and the program's stdin, stdout
+and stderr. With `aside` it starts in a mount namespace of its own in which `hidden` is unmounted, and finds `procs`,
+opened for writing, as descriptor `number`.
 Answers: `{"started": pid}` or `{"failed": code}`, and after the first `{"ended": code}`, 128+n for signal n.
 When the node goes away the socket ends, and so does this process.
 """
@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 from sandbay.engine import linux
 
 _REQUEST_BYTES = 65_536
-_FDS = 5
+_FDS = 4
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 # Python ignores these two; an ignored signal would stay ignored in the sandbox's program.
 _DEFAULTS = (signal.SIGPIPE, signal.SIGXFSZ)

@@ -40,22 +40,14 @@ class Reaping:
                 socket.send_fds(self._connected(), [request], fds)
         return answers
 
-    def call(
-        self,
-        argv: Sequence[str],
-        pid_file: Path,
-        timeout: float,
-        more: Sequence[int] = (),
-        apart: Aside | None = None,
-    ) -> int | None:
+    def call(self, argv: Sequence[str], pid_file: Path, timeout: float, apart: Aside | None = None) -> int | None:
         """Run a client that leaves a program running, with nothing on its streams. Its exit code, None when too late.
 
-        `more` is at most one descriptor, which it gets as number 3.
         The program becomes the reaper's child, so it is no zombie when it ends, whatever the host's first process does.
         """
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            answers = self.start(argv, pid_file, [nothing] * 3 + [*more], apart)
+            answers = self.start(argv, pid_file, [nothing] * 3, apart)
         finally:
             os.close(nothing)
         with answers:

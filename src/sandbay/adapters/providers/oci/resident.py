@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sandbay.adapters.providers.oci.bundle import INIT
-from sandbay.adapters.providers.oci.runtime import Runtime
+from sandbay.adapters.providers.oci.spawners import reach
 from sandbay.engine import linux
 
 PACKAGED = Path(__file__).with_name("native") / f"spawner-{platform.machine()}"
@@ -26,11 +26,11 @@ _UNREADABLE = 0o111
 class Resident:
     """One per provider; `run` is its volatile folder."""
 
-    def __init__(self, run: Path, runtime: Runtime, spawner: Path | None, init: Path) -> None:
+    def __init__(self, run: Path, spawner: Path | None, init: Path) -> None:
         """`init` takes the place of the `spawner` where there is none, or it cannot be used."""
         self.init = init
         self._folder = run / "init"
-        self._runtime, self._spawner = runtime, spawner
+        self._spawner = spawner
         self._lock = threading.Lock()
 
     @cached_property
@@ -38,9 +38,7 @@ class Resident:
         """Why the spawner cannot be used here; None when it can."""
         if self._spawner is None or not self._spawner.exists():
             return f"there is no spawner for {platform.machine()}"
-        if not self._runtime.passes_descriptors(_SECONDS):
-            return f"{self._runtime.program} does not pass descriptors on"
-        return None if _can_run(self._spawner.read_bytes()) else "the spawner cannot be run here"
+        return _try(self._spawner.read_bytes())
 
     @property
     def spawns(self) -> bool:
@@ -75,8 +73,8 @@ class Resident:
                 self._folder.rmdir()
 
 
-def _can_run(program: bytes) -> bool:
-    """A real run, from a memory file: one of another processor would not be an init."""
+def _try(program: bytes) -> str | None:
+    """Run it, from a memory file, and reach it: why not, or None. One of another processor would not be an init."""
     written = os.memfd_create("spawner", os.MFD_CLOEXEC)
     with os.fdopen(written, "wb") as file:
         file.write(program)
@@ -85,11 +83,20 @@ def _can_run(program: bytes) -> bool:
     nothing = subprocess.DEVNULL
     try:
         path = f"/proc/self/fd/{fd}"
-        done = subprocess.run(
-            [path, "-V"], stdin=nothing, stdout=nothing, stderr=nothing, timeout=_SECONDS, check=False, pass_fds=(fd,)
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        process = subprocess.Popen([path], stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(fd,))
+    except OSError:
+        return "the spawner cannot be run here"
     finally:
         os.close(fd)
-    return done.returncode == 0
+    with process:
+        handle = os.pidfd_open(process.pid)
+        try:
+            reach(handle, _SECONDS).close()
+        except PermissionError:
+            return "this process may not reach into others (it lacks CAP_SYS_PTRACE)"
+        except OSError:
+            return "the spawner does not listen"
+        finally:
+            os.close(handle)
+            process.kill()
+    return None

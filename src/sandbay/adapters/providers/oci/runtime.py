@@ -54,18 +54,6 @@ class Runtime:
             return None
         return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
-    def passes_descriptors(self, timeout: float) -> bool:
-        """Whether it hands a descriptor beyond the standard streams on to programs, both at first and later."""
-        for command in ("run", "exec"):
-            try:
-                line = [self.program, command, "--help"]
-                done = subprocess.run(line, capture_output=True, timeout=timeout, check=False)
-            except (OSError, subprocess.TimeoutExpired):
-                return False
-            if b"--preserve-fds" not in done.stdout:
-                return False
-        return True
-
 
 def call(argv: Sequence[str], log: Path, timeout: float) -> Spoken:
     """Run to the end or the time limit, with nothing on its standard streams."""

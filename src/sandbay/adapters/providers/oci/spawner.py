@@ -17,7 +17,7 @@ from sandbay.adapters.providers.oci.programs import NOT_EXECUTABLE, NOT_FOUND
 from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.reasons import Reason
 
-_MAGIC = 0x53424E31
+_MAGIC = 0x53424E32
 _REQUEST = struct.Struct("=7I2H")
 _ANSWER = struct.Struct("=Ii")
 _EXITED, _DUMPED, _SIGNAL = 0xFF00, 0x80, 0x7F
@@ -128,5 +128,7 @@ def not_started(answer: Answer) -> NotStarted:
             return NotStarted(says, Reason.INVALID_WORKDIR)
         case Kind.NO_PROGRAM:
             return NotStarted(says, _PROGRAM_ERRORS.get(answer.value, NOT_EXECUTABLE))
+        case _ if answer.value == errno.EAGAIN:
+            return NotStarted("the sandbox is at its limit of processes")
         case _:
             return NotStarted(says)

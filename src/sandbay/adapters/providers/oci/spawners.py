@@ -1,129 +1,118 @@
-"""The node's ends to the sandboxes' spawners.
+"""The node's ways to the sandboxes' spawners.
 
-A sandbox's first process is its spawner, and has the other end from its start. With the node that held ours it becomes
-a plain init; for the next node a second spawner is started beside it, which ends with that node.
+A sandbox's first process holds both ends of the socket that it listens on. Whoever may do anything on this host takes a
+copy of the other one, at the sandbox's start and again after a crash of the node; nobody inside may.
 """
 
-import contextlib
-import json
-import select
-import shutil
+import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakValueDictionary
 
-from sandbay.adapters.providers.oci.bundle import SPAWNER, Program, process
+from sandbay.adapters.providers.oci.bundle import REAPER, SPAWNER
 from sandbay.adapters.providers.oci.calls import Sandbox
-from sandbay.adapters.providers.oci.cgroups import Cgroups, exec_command
-from sandbay.adapters.providers.oci.groups import SECOND, Groups
-from sandbay.adapters.providers.oci.reaping import Reaping
-from sandbay.adapters.providers.oci.runtime import Runtime, open_files
+from sandbay.adapters.providers.oci.cgroups import Cgroups
+from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.streams import START_SECONDS
-from sandbay.domain.command import User
+from sandbay.engine import linux
 
-PASS = ("--preserve-fds", "1")
-"""The runtime's option to hand descriptor 3 on."""
+_ITS_NUMBER = 4
+_STEP_SECONDS = 0.001
 
 
 @dataclass(frozen=True, eq=False)
 class Spawner:
-    """Our end; `first` tells whether it is the sandbox's first process that listens."""
+    """Our end."""
 
     control: socket.socket
-    first: bool
-
-    @property
-    def gone(self) -> bool:
-        """Whether nobody listens any more."""
-        look = select.poll()
-        try:
-            look.register(self.control, 0)
-        except ValueError:
-            return True
-        return bool(look.poll(0))
 
 
 class Spawners:
     """Those of all sandboxes of a provider, by the sandbox's name. Safe to use from many threads."""
 
-    def __init__(self, runtime: Runtime, cgroups: Cgroups, reaping: Reaping) -> None:
+    def __init__(self, cgroups: Cgroups) -> None:
         """None is known at first."""
-        self._runtime, self._cgroups, self._reaping = runtime, cgroups, reaping
+        self._cgroups = cgroups
         self._lock = threading.Lock()
-        self._starts: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        self._known: dict[str, Spawner | None] = {}
-
-    @contextlib.contextmanager
-    def offered(self, name: str, *, first: bool = True) -> Iterator[int]:
-        """The descriptor for a spawner that the block starts; it counts once the block has ended well."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(START_SECONDS)
-        try:
-            with theirs:
-                yield theirs.fileno()
-        except BaseException:
-            ours.close()
-            raise
-        self._known[name] = Spawner(ours, first)
+        self._known: dict[str, Spawner] = {}
 
     def of(self, sandbox: Sandbox) -> Spawner | None:
-        """Its spawner, started if need be, or None when it has none or none can be started now."""
+        """Its spawner, or None when its first process is none, or cannot be reached."""
         with self._lock:
-            if sandbox.name in self._known:
-                return self._known[sandbox.name]
-            start = self._starts.get(sandbox.name) or self._starts.setdefault(sandbox.name, threading.Lock())
-        with start:
-            if sandbox.name not in self._known:
-                self._start_second(sandbox)
-            return self._known.get(sandbox.name)
+            known = self._known.get(sandbox.name)
+        if known is not None or (found := self._find(sandbox)) is None:
+            return known
+        with self._lock:
+            known = self._known.setdefault(sandbox.name, found)
+        if known is not found:
+            found.control.close()
+        return known
 
-    def forget(self, name: str, spawner: Spawner | None = None) -> None:
-        """The sandbox has ended, or at least this one of its spawners."""
+    def forget(self, name: str) -> None:
+        """The sandbox has ended."""
         with self._lock:
-            known = self._known.get(name)
-            if spawner is None or known is spawner:
-                self._known.pop(name, None)
-                if known is not None:
-                    known.control.close()
+            known = self._known.pop(name, None)
+        if known is not None:
+            known.control.close()
 
     def close(self) -> None:
         """Let go of all."""
         for name in list(self._known):
             self.forget(name)
 
-    def _start_second(self, sandbox: Sandbox) -> None:
-        groups = Groups(self._cgroups, sandbox.group)
-        if not _is_spawner(groups.init_pid()):
-            self._known[sandbox.name] = None
-            return
-        folder = sandbox.execs / SECOND
-        folder.mkdir(mode=0o700, exist_ok=True)
-        document = process(Program(SPAWNER[0], SPAWNER, {}, User(0, 0), "/"), open_files=open_files())
-        (folder / "process.json").write_text(json.dumps(document))
-        groups.make_exec(SECOND, exist_ok=True)
-        files = ["--pid-file", str(folder / "pid"), "--process", str(folder / "process.json")]
-        arguments = ["--detach", *PASS, *files, sandbox.name]
-        prefix = self._runtime.prefix(folder / "log")
-        argv = exec_command(self._cgroups, sandbox.group, SECOND, prefix, arguments)
-        try:
-            with contextlib.suppress(_NotNowError), self.offered(sandbox.name, first=False) as fd:
-                if self._reaping.call(argv, folder / "pid", START_SECONDS, [fd]) != 0:
-                    raise _NotNowError
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def _find(self, sandbox: Sandbox) -> Spawner | None:
+        """Wait for a sandbox that starts: until then its first process is still the runtime's."""
+        end = time.monotonic() + START_SECONDS
+        while (pid := Groups(self._cgroups, sandbox.group).init_pid()) is not None and time.monotonic() < end:
+            line = _command_line(pid)
+            if line == REAPER:
+                return None
+            if line == SPAWNER:
+                return _reach_process(pid)
+            time.sleep(_STEP_SECONDS)
+        return None
 
 
-class _NotNowError(Exception):
-    """The sandbox may be at its limit, or about to end."""
-
-
-def _is_spawner(pid: int | None) -> bool:
-    """Whether a sandbox's first process is one; other kinds are started with other arguments."""
+def _reach_process(pid: int) -> Spawner | None:
     try:
-        line = b"" if pid is None else Path(f"/proc/{pid}/cmdline").read_bytes()
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    try:
+        return Spawner(reach(handle, START_SECONDS))
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def reach(handle: int, seconds: float) -> socket.socket:
+    """The way to the spawner that a process handle is of, as soon as it listens.
+
+    Raises `PermissionError` when this process may not, and other `OSError` when it has ended or time is over.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            control = socket.socket(fileno=linux.pidfd_getfd(handle, _ITS_NUMBER))
+        except (PermissionError, ProcessLookupError):
+            raise
+        except OSError:  # it has not come so far yet
+            if time.monotonic() > end:
+                raise
+        else:
+            if (control.family, control.type) == (socket.AF_UNIX, socket.SOCK_SEQPACKET):
+                control.settimeout(START_SECONDS)
+                return control
+            control.close()
+        time.sleep(_STEP_SECONDS)
+
+
+def _command_line(pid: int) -> tuple[str, ...]:
+    """Which kind of first process it is; each is started with other arguments."""
+    try:
+        return tuple(Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").split("\0"))
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return line == "".join(part + "\0" for part in SPAWNER).encode()
+        return ()

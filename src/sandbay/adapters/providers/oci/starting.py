@@ -1,6 +1,5 @@
 """From a record and held layers to a running sandbox, in steps that `freeing` undoes from wherever they stopped."""
 
-import contextlib
 import json
 import platform
 import posixpath
@@ -29,7 +28,6 @@ from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime, complaint, open_files
 from sandbay.adapters.providers.oci.seccomp import profile
-from sandbay.adapters.providers.oci.spawners import PASS, Spawners
 from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.command import WORKSPACE, User, find_user
 from sandbay.domain.declaration import Network
@@ -90,7 +88,6 @@ class Starter:
     execs: Execs
     reaping: Reaping
     resident: Resident
-    spawners: Spawners
     swap: bool
     network: SandboxNetwork
 
@@ -119,16 +116,13 @@ class Starter:
     def _run_init(self, places: Places) -> None:
         pid_file = places.bundle / "pid"
         where = ["--bundle", str(places.bundle), "--pid-file", str(pid_file)]
-        with contextlib.ExitStack() as stack:
-            more = [stack.enter_context(self.spawners.offered(places.sandbox.name))] if self.resident.spawns else []
-            how = ["--detach", *(PASS if more else ()), *where]
-            command = [*self.runtime.prefix(places.log), "run", *how, places.sandbox.name]
-            argv = create_command(self.cgroups, places.sandbox.group, command)
-            apart = aside(self.cgroups, places.sandbox.group)
-            code = self.reaping.call(argv, pid_file, START_SECONDS, more, apart)
-            if code != 0:
-                says = "it took too long" if code is None else complaint(places.log)
-                raise start_failed("the runtime did not start the sandbox", says=says)
+        command = [*self.runtime.prefix(places.log), "run", "--detach", *where, places.sandbox.name]
+        argv = create_command(self.cgroups, places.sandbox.group, command)
+        apart = aside(self.cgroups, places.sandbox.group)
+        code = self.reaping.call(argv, pid_file, START_SECONDS, apart)
+        if code != 0:
+            says = "it took too long" if code is None else complaint(places.log)
+            raise start_failed("the runtime did not start the sandbox", says=says)
 
     def _attach(self, record: AllocationRecord, places: Places) -> None:
         """Only our init runs yet, so no program of the image ever sees the namespace without its rules."""

@@ -1,4 +1,4 @@
-"""A registration on its way: the installation tells how far it is while it reads, verifies and copies."""
+"""Long work on its way: the installation tells how far it is while it reads, verifies or copies."""
 
 import json
 from collections.abc import Mapping
@@ -10,29 +10,28 @@ import httpx
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.errors import BadAnswerError, of_reason
 from sandbay.sdk.events import MEDIA_TYPE, Reader
-from sandbay.sdk.releases import Release
 from sandbay.sdk.resources import Progress, ProgressCallback
 from sandbay.sdk.transport import gone
 
 
-async def async_registered(
-    transport: AsyncTransport, call: AsyncCall, phase: str, progress: ProgressCallback | None
-) -> Release:
-    """The release that the call makes; the callback is told what is fetched or verified (`phase`) on the way."""
+async def async_followed(
+    transport: AsyncTransport, call: AsyncCall, ended: str, phase: str, progress: ProgressCallback | None
+) -> Any:
+    """What the call comes to, the data of its last event `ended`; the callback is told how far `phase` is."""
     if progress is None:
-        return Release.of(await transport.send(call))
+        return await transport.send(call)
     progress(Progress(phase))
     response = await transport.open(replace(call, headers={**call.headers, "Accept": MEDIA_TYPE}))
     try:
         if not response.headers.get("content-type", "").startswith(MEDIA_TYPE):
-            return Release.of(_read(await response.aread()))
+            return _read(await response.aread())
         reader = Reader()
         async for chunk in response.aiter_bytes():
             for event in reader.feed(chunk):
                 if event.kind == "progress":
                     progress(_progress(phase, event.data))
-                elif event.kind == "release":
-                    return Release.of(event.data)
+                elif event.kind == ended:
+                    return event.data
                 elif event.kind == "refused":
                     raise of_reason(event.data.get("error"))
     except httpx.TransportError as error:

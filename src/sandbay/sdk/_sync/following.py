@@ -1,5 +1,5 @@
-# Made by `./dev sdk` from _async/registering.py, which is the one to edit.
-"""A registration on its way: the installation tells how far it is while it reads, verifies and copies."""
+# Made by `./dev sdk` from _async/following.py, which is the one to edit.
+"""Long work on its way: the installation tells how far it is while it reads, verifies or copies."""
 
 import json
 from collections.abc import Mapping
@@ -11,27 +11,26 @@ import httpx
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.errors import BadAnswerError, of_reason
 from sandbay.sdk.events import MEDIA_TYPE, Reader
-from sandbay.sdk.releases import Release
 from sandbay.sdk.resources import Progress, ProgressCallback
 from sandbay.sdk.transport import gone
 
 
-def registered(transport: Transport, call: Call, phase: str, progress: ProgressCallback | None) -> Release:
-    """The release that the call makes; the callback is told what is fetched or verified (`phase`) on the way."""
+def followed(transport: Transport, call: Call, ended: str, phase: str, progress: ProgressCallback | None) -> Any:
+    """What the call comes to, the data of its last event `ended`; the callback is told how far `phase` is."""
     if progress is None:
-        return Release.of(transport.send(call))
+        return transport.send(call)
     progress(Progress(phase))
     response = transport.open(replace(call, headers={**call.headers, "Accept": MEDIA_TYPE}))
     try:
         if not response.headers.get("content-type", "").startswith(MEDIA_TYPE):
-            return Release.of(_read(response.read()))
+            return _read(response.read())
         reader = Reader()
         for chunk in response.iter_bytes():
             for event in reader.feed(chunk):
                 if event.kind == "progress":
                     progress(_progress(phase, event.data))
-                elif event.kind == "release":
-                    return Release.of(event.data)
+                elif event.kind == ended:
+                    return event.data
                 elif event.kind == "refused":
                     raise of_reason(event.data.get("error"))
     except httpx.TransportError as error:
