@@ -15,6 +15,7 @@ _REGISTRY = "contracts/test_registry_source.py::"
 _ARCHIVE = "contracts/test_docker_archive.py::"
 _STORE = "engine/test_store.py::"
 _OVER = "engine/test_unpack_over_parents.py::"
+_FAULTS = "contracts/test_registry_faults.py::"
 _EXEC = "contracts/provider_exec.py::"
 
 SHOWN: dict[str, tuple[str, ...]] = {
@@ -89,17 +90,23 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     # Transfer and storage on the node
     "R47": (
-        _REGISTRY + "test_a_cut_download_is_resumed",
+        _FAULTS + "test_each_fault_ends_rightly_and_soon",
+        _FAULTS + "test_a_transfer_that_never_fits_together_is_no_verdict_on_the_content",
         _REGISTRY + "test_a_resumed_download_with_other_bytes_is_made_anew",
     ),
     "R51": (_REGISTRY + "test_what_many_want_is_fetched_once", _STORE + "test_processes_share_one_store"),
-    "R54": (_STORE + "test_a_full_disk_is_no_space_and_leaves_nothing",),
-    "R56": (_REGISTRY + "test_a_source_that_hardly_sends_has_stalled",),
+    "R53": ("engine/test_cancel.py::test_cancelled_and_asked_for_again_fifty_times",),
+    "R54": (
+        _STORE + "test_a_full_disk_is_no_space_and_leaves_nothing",
+        "engine/test_cancel.py::test_room_that_is_made_is_used_at_once",
+    ),
+    "R56": (_FAULTS + "test_each_fault_ends_rightly_and_soon", _FAULTS + "test_others_go_on_while_one_drips"),
     # Registries
     "R58": (_REGISTRY + "test_four_ways_to_say_no", "api/test_registries.py::test_what_a_registry_can_come_to"),
     "R59": (
         _REGISTRY + "test_a_registry_is_not_asked_before_the_time_it_names",
         _REGISTRY + "test_without_a_time_the_pauses_after_a_limit_grow",
+        _FAULTS + "test_a_limit_holds_for_everybody_who_asks_that_registry",
         "api/test_registries.py::test_a_limit_is_passed_on_with_its_time",
     ),
     "R63": (
@@ -165,6 +172,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "R126": (
         _AWKWARD,
         _STORE + "test_every_read_of_a_blob_is_a_verified_one",
+        "engine/test_verify.py::test_damage_is_found_named_and_mended",
         "e2e/test_lost_bytes.py::test_bytes_lost_on_the_node_start_nothing",
     ),
 }
@@ -172,7 +180,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
 LATER: dict[str, str] = {
     "R26": "the docker provider",
     "R49": "a simulated power loss",
-    "R53": "a prepare that is cancelled and begun again",
     "R62": "the docker provider",
     "R117": "the console",
 }

@@ -187,6 +187,45 @@ class TestThroughTheRuntime(ExecSuite, TerminalSuite, ConfinementSuite):
         assert leftovers(spawnerless.installation, [spawnerless.run]) == {}
 
 
+@pytest.fixture(scope="class")
+def with_crun(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images, OciSettings(runtime=_crun()))
+    yield harness
+    harness.end()
+
+
+@pytest.fixture(scope="class")
+def through_crun(images: Images) -> Iterator[OciHarness]:
+    harness = OciHarness(images, OciSettings(runtime=_crun(), spawner=None))
+    yield harness
+    harness.end()
+
+
+def _crun() -> str:
+    if shutil.which("crun") is None:
+        pytest.skip("this machine lacks crun")
+    return "crun"
+
+
+class TestWithCrun(ConfinementSuite):
+    """The limits and walls of a sandbox under the second runtime."""
+
+    @pytest.fixture
+    def harness(self, with_crun: OciHarness) -> Iterator[OciHarness]:
+        yield with_crun
+        with_crun.destroy_all()
+        assert leftovers(with_crun.installation, [with_crun.run]) == {}
+
+
+class TestThroughCrun(ExecSuite):
+    """Its own exec, which leaves a command's group as soon as it sees cgroup2."""
+
+    @pytest.fixture
+    def harness(self, through_crun: OciHarness) -> Iterator[OciHarness]:
+        yield through_crun
+        through_crun.destroy_all()
+
+
 @pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])
 def test_kill_9_of_the_node_at_any_time_loses_nothing(fresh: OciHarness, images: Images, milliseconds: int) -> None:
     web = images.variants.web

@@ -1,5 +1,6 @@
 """`sandbay doctor` on a host that lacks things: what is missing, whether it matters, and what to install."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sandbay.domain.disk import DiskBudget
 from sandbay.entrypoints import examine
 from sandbay.entrypoints.settings import Settings
 from tests.e2e.installation import Installation
@@ -75,3 +77,35 @@ def test_who_is_not_root_is_told_what_to_do(nothing: Installation, monkeypatch: 
     assert (first.name, first.ok, first.fatal) == ("root", False, True)
     assert "sudo" in first.do
     assert {finding.name for finding in others} == {"home", "room", "builder"}
+
+
+def test_the_store_is_told_as_it_lies_there(nothing: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = nothing.home / "store"
+    here = Settings(nothing.home, nothing.run, store_budget=DiskBudget(bytes=1024**3))
+    assert list(examine._store(here)) == [], "no store, nothing to say"
+    for name in ("records", "layers", "l/aaaaaaaa", "staging/cut"):
+        (store / name).mkdir(parents=True)
+    layer = {"short": "aaaaaaaa", "bytes": 5 * 1024**3, "entries": 1}
+    (store / "layers" / f"{'a' * 64}.json").write_text(json.dumps(layer))
+    (store / "records" / f"{'b' * 64}.json").write_text(json.dumps({"layers": [{"key": f"sha256:{'a' * 64}"}]}))
+    whole, budget = examine._store(here)
+    assert (whole.name, whole.ok, whole.fatal) == ("store", True, False)
+    assert "1 releases in 1 layers; 1 leftovers" in whole.says
+    assert (budget.name, budget.ok, budget.fatal) == ("budget", False, False)
+    assert "5.0 GiB of 1.0 GiB" in budget.says
+    assert "images df" in budget.do
+    (store / "l" / "aaaaaaaa").rmdir()
+    torn, budget = examine._store(here)
+    assert (torn.ok, budget.ok) == (False, True)
+    assert "1 releases and 1 layers are not whole" in torn.says
+    assert "images verify" in torn.do
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert list(examine._store(here)) == [], "who may not look says nothing"
+
+
+def test_a_runtime_that_was_named_and_cannot_run_is_a_finding(nothing: Installation) -> None:
+    done = nothing.cli("doctor", "--json", env={"SANDBAY_RUNTIME": "no-such-runtime"})
+    (found,) = [finding for finding in done.data if finding["name"] == "runtimes"]
+    assert (done.code, found["ok"], found["fatal"]) == (125, False, True)
+    assert "no-such-runtime" in found["says"]
+    assert "SANDBAY_RUNTIME" in found["do"]

@@ -35,6 +35,7 @@ def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
         "IMAGE_LIMITS",
         "NETWORK_ALLOW",
         "NAMESERVERS",
+        "RUNTIME",
         "STORE_BUDGET",
         "STORE_MARKS",
     ):

@@ -3,7 +3,9 @@
 Both are processes' peaks in KiB: of the one that reads, hashes and decodes, and of its child that writes.
 """
 
+import functools
 import gzip
+import itertools
 import json
 import resource
 import sys
@@ -27,8 +29,7 @@ _TYPES = {compression: media_type for media_type, compression in reversed(LAYERS
 def plain(mib: int) -> Iterator[bytes]:
     """A tar of one file of zeros, and a small one behind it."""
     yield file("zeros", raw={"size": b"\x80" + (mib * _MIB).to_bytes(11, "big")}).to_bytes()
-    for _ in range(mib):
-        yield bytes(_MIB)
+    yield from itertools.repeat(bytes(_MIB), mib)
     yield file("last", b"x").to_bytes() + bytes(2 * BLOCK)
 
 
@@ -37,8 +38,8 @@ def packed(compression: Compression, mib: int) -> bytes:
     if compression is Compression.ZSTD:
         packer = zstd.ZstdCompressor()
         return b"".join(packer.compress(piece) for piece in plain(mib)) + packer.flush()
-    one: dict[bytes, bytes] = {}
-    return b"".join(one.setdefault(piece, gzip.compress(piece, 1, mtime=0)) for piece in plain(mib))
+    member = functools.cache(lambda piece: gzip.compress(piece, 1, mtime=0))
+    return b"".join(map(member, plain(mib)))
 
 
 def main(folder: str, compression: str, mib: str) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.builders import bootstrap, buildah
+from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
+from sandbay.engine.state import look
 from sandbay.entrypoints.providers import open_provider
 from sandbay.entrypoints.settings import Settings
 from sandbay.ports.provider import Finding
@@ -20,7 +22,7 @@ _GIB = 1024**3
 
 def examine(settings: Settings) -> Sequence[Finding]:
     """What the provider says of the host, in folders that are gone afterwards, and what the rest of us needs."""
-    return [*_provider(settings), *_home(settings.home), _builder()]
+    return [*_provider(settings), *_home(settings.home), *_store(settings), _builder()]
 
 
 def _provider(settings: Settings) -> Sequence[Finding]:
@@ -34,7 +36,11 @@ def _provider(settings: Settings) -> Sequence[Finding]:
         home = Path(folder)
         home.chmod(0o711)
         scratch = replace(settings, home=home / "home", run=home / "run")
-        provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
+        try:
+            provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
+        except RefusedError as error:
+            do = "leave SANDBAY_RUNTIME out, or name one that sandbay doctor then says could be used"
+            return [Finding("runtimes", ok=False, says=error.refusal.message, reason=error.refusal.reason, do=do)]
         try:
             return provider.check()
         finally:
@@ -55,6 +61,28 @@ def _home(home: Path) -> Iterator[Finding]:
     says = f"{free / _GIB:.1f} GiB are free in {there}"
     do = "" if free >= _ENOUGH else "make room, or set SANDBAY_HOME to a larger disk"
     yield Finding("room", ok=free >= _ENOUGH, says=says, fatal=False, do=do)
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    """The node's images as they lie there: whole or not, and how much of what they may take."""
+    root = settings.home / "store"
+    state = look(root) if os.access(settings.home, os.R_OK | os.X_OK) and os.access(root, os.R_OK) else None
+    if state is None:
+        return
+    says = f"{state.variants} releases in {state.trees} layers"
+    if state.leftover:
+        says += f"; {state.leftover} leftovers, of prepares under way or of a crash: the next start sweeps the latter"
+    broken = state.torn + state.lost
+    do = "run sandbay images verify, or start again: what is damaged is fetched again" if broken else ""
+    says += f"; {state.lost} releases and {state.torn} layers are not whole any more" if broken else ""
+    yield Finding("store", ok=not broken, says=says, fatal=False, do=do)
+    usage = shutil.disk_usage(root)
+    marks = settings.store_budget.marks(state.used, usage.free, usage.total)
+    used, budget, high = (f"{size / _GIB:.1f} GiB" for size in (state.used, marks.budget, marks.high))
+    says = f"images take {used} of {budget}; above {high} the longest unused go"
+    over = state.used > marks.high
+    do = "sandbay images df shows what keeps them; SANDBAY_STORE_BUDGET grants more" if over else ""
+    yield Finding("budget", ok=not over, says=says, fatal=False, do=do)
 
 
 def _builder() -> Finding:

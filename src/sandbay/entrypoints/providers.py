@@ -14,6 +14,11 @@ def adapters() -> dict[str, ProviderAdapter]:
 
 def open_provider(settings: Settings, blobs: Blobs, installation: str) -> Provider:
     """The local node's provider."""
-    where = (settings.home, settings.run, blobs, installation)
-    place = ProviderPlace(*where, settings.reach, settings.store_budget, settings.image_limits)
+    place = ProviderPlace(
+        *(settings.home, settings.run, blobs, installation),
+        reach=settings.reach,
+        budget=settings.store_budget,
+        limits=settings.image_limits,
+        runtime=settings.runtime,
+    )
     return adapters()[settings.provider].open(place)

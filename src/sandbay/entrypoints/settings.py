@@ -45,6 +45,8 @@ class Settings:
     run: Path
     port: int = DEFAULT_PORT
     provider: str = "oci"
+    runtime: str = "auto"
+    """What the local node starts sandboxes with; `auto` is what the provider finds best on this host."""
     plain_registries: tuple[str, ...] = ()
     """Registries that are spoken to without TLS, and addresses that they may lead to so; as host or host:port."""
     database_url: str | None = field(default=None, repr=False)
@@ -110,6 +112,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
     `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
+    `SANDBAY_RUNTIME` names the runtime of the local node (crun, runc), which has to prove itself on this host.
     `SANDBAY_STORE_BUDGET` is what the images of the node may take of its disk, as `40GiB` or `80%`, and
     `SANDBAY_STORE_MARKS`, as `90,75`, above how many percent of that the longest unused go, until how many are left.
     `SANDBAY_IMAGE_LIMITS` sets bounds on one image, as `unpacked_bytes=200GiB,layers=200`; a refusal names the bound.
@@ -130,6 +133,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
+        runtime=os.environ.get("SANDBAY_RUNTIME") or "auto",
         store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
         image_limits=dict(map(_bound, _listed(LIMITS_VARIABLE))),
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),

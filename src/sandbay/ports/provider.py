@@ -282,7 +282,8 @@ class ProviderPlace:
     """Where a provider works: a durable and a volatile folder of its own, the installation's blobs and its label.
 
     `budget`: what the images may take of the node's disk. `limits`: bounds on one image, by name, where the operator
-    wants others than the usual ones.
+    wants others than the usual ones. `runtime`: the one that was asked for; `auto` leaves it to the adapter, which
+    refuses with `host_unfit` one that cannot run sandboxes here.
     """
 
     home: Path
@@ -292,6 +293,7 @@ class ProviderPlace:
     reach: Reach = field(default_factory=Reach)
     budget: DiskBudget = field(default_factory=DiskBudget)
     limits: Mapping[str, int] = field(default_factory=dict)
+    runtime: str = "auto"
 
 
 @dataclass(frozen=True)

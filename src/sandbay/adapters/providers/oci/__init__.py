@@ -1,5 +1,8 @@
 """The oci provider: our layer store, overlay mounts and an OCI runtime on this host."""
 
+from dataclasses import replace
+
+from sandbay.adapters.providers.oci.choice import Choice
 from sandbay.adapters.providers.oci.declaration import DECLARATION
 from sandbay.adapters.providers.oci.provider import OciProvider
 from sandbay.adapters.providers.oci.settings import OciSettings
@@ -10,7 +13,11 @@ from sandbay.ports.provider import ProviderAdapter, ProviderPlace
 
 def _open(place: ProviderPlace) -> OciProvider:
     layers = LayerStore(place.home / "store", place.blobs, Limits(**place.limits), place.budget)
-    provider = OciProvider(place.home, place.run, layers, place.installation, OciSettings(reach=place.reach))
+    settings = OciSettings(reach=place.reach)
+    choice = Choice(place, settings)
+    chosen = choice.runtime()
+    settings = replace(settings, runtime=chosen, explain=lambda: choice.findings(chosen))
+    provider = OciProvider(place.home, place.run, layers, place.installation, settings)
     layers.sweep(provider.mounted())
     return provider
 

@@ -9,9 +9,9 @@ limits go where the controllers are.
 | hybrid  | v1     | the host's, hidden    | the runtime's client starts there, it inherits |
 | legacy  | v1     | a mount of our own    | as hybrid                                      |
 
-Hidden from the runtime when it creates the sandbox, because one that manages cgroup2 itself would move every exec
-out of its own cgroup again, and would need one folder per exec in all v1 hierarchies, each a memory cgroup that
-lingers.
+Hidden from the runtime, because one that manages cgroup2 itself would move every exec out of its own cgroup again (crun
+also when it was hidden only while the sandbox was created), and would need one folder per exec in all v1 hierarchies,
+each a memory cgroup that lingers.
 """
 
 from collections.abc import Mapping
@@ -152,6 +152,7 @@ def swap_file(cgroups: Cgroups) -> Path | None:
 
 
 _ENTER = 'echo 0 >"$0/cgroup.procs" && exec "$@"'
+_ENTER_AND_HIDE = 'echo 0 >"$0/cgroup.procs" && umount -l "$1" && shift && exec "$@"'
 _PROCS = 9
 _ENTER_BY_DESCRIPTOR = f'echo 0 >&{_PROCS} && exec {_PROCS}>&- && exec "$@"'
 
@@ -196,5 +197,7 @@ def exec_command(
     """The runtime's exec call, so that the program is in group `name` below the sandbox's before it can fork."""
     if cgroups.layout is Layout.UNIFIED:
         return [*runtime, "exec", "--cgroup", name, *arguments]
-    folder = str(below(cgroups.members, group) / name)
-    return ["/bin/sh", "-c", _ENTER, folder, *runtime, "exec", *arguments]
+    folder, call = str(below(cgroups.members, group) / name), [*runtime, "exec", *arguments]
+    if cgroups.layout is Layout.LEGACY:
+        return ["/bin/sh", "-c", _ENTER, folder, *call]
+    return ["unshare", "--mount", "--", "/bin/sh", "-c", _ENTER_AND_HIDE, folder, str(cgroups.members), *call]

@@ -85,7 +85,7 @@ def _seccomp(host: Host, version: str | None) -> Finding:
     if version is None:
         says = f"cannot be looked at without {program}"
         return _bad("seccomp", says, f"install the package {Path(program).name}")
-    if "libseccomp" not in version:
+    if "seccomp" not in version.lower():
         return _bad("seccomp", f"{program} was built without seccomp", "install the one of your distribution")
     return _good("seccomp", "the runtime filters system calls")
 

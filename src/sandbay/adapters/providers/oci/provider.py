@@ -118,7 +118,7 @@ class OciProvider:
 
     def check(self) -> Sequence[Finding]:
         """One finding per thing that sandboxes need here."""
-        return diagnose(self._host)
+        return (*diagnose(self._host), *self._settings.explain())
 
     def prepare(self, variant: Variant, progress: Progress) -> None:
         """Fetch, verify, unpack, commit."""
