@@ -14,7 +14,7 @@ _FILES = {"victim": "intact\n", "passwd": "root2:x:4343:4343::/:/x\n", "sub/keep
 @contextlib.contextmanager
 def canary() -> Iterator[Path]:
     """Lay it out; at the end it must be as it was. One process at a time, since its place is fixed in the fixtures."""
-    lock = os.open(Path(__file__).parent, os.O_RDONLY | os.O_DIRECTORY)
+    lock = os.open(PATH.parent, os.O_RDONLY | os.O_DIRECTORY)  # other checkouts on this machine have the same place
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         shutil.rmtree(PATH, ignore_errors=True)
