@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import subprocess
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -15,6 +14,7 @@ from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places
 from sandbay.engine import linux, rootfs
+from sandbay.engine.durable import remove_tree
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,7 @@ class Freer:
         groups.remove()
         self.runtime.forget(name)
         rootfs.dismantle(places.mounts)
-        if places.volatile.exists():
-            remove = ["rm", "-rf", "--one-file-system", "--", str(places.volatile)]
-            subprocess.run(remove, check=True, stdin=subprocess.DEVNULL)
+        remove_tree(places.volatile)
         self.folders.remove(name)
 
     def tidy(self) -> None:
