@@ -26,14 +26,29 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @contextmanager
-def room() -> Iterator[None]:
-    """Turn a full disk into `no_space`."""
+def room(folder: Path | None = None, needed: int | None = None) -> Iterator[None]:
+    """Turn a full disk into `no_space`; with the folder's file system and the bytes that are needed where known."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno not in _FULL:
+            raise
+        if folder is None or needed is None:
             raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
-        raise
+        raise no_space(needed, free_bytes(folder)) from error
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that its file system still takes."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+def no_space(needed: int, free: int) -> RefusedError:
+    """The refusal of what needs at least so many bytes, where so many are free. That it ran out tells the least."""
+    needed = max(needed, free + 1)
+    message = f"the disk is full: at least {needed} bytes are needed and {free} are free"
+    return RefusedError(Reason.NO_SPACE, message, details={"needed": needed, "free": free})
 
 
 def make_folder(path: Path) -> Path:

@@ -95,13 +95,23 @@ class LayerStore:
         """
         self.verified(key)
         stored, image = self._looked_up(key)
-        Verifier(self._trees, self._blobs, self._limits).verify(image.layers, stored.layers, told)
+        verifier = Verifier(self._trees, self._blobs, self._limits)
+        try:
+            verifier.verify(image.layers, stored.layers, told)
+        except RefusedError as error:
+            raise self._usage.measured(error, ()) from None
 
     def prepare(self, variant: Variant, progress: Progress) -> None:
         """Bring a variant here: verify, unpack, commit. May be repeated; calls at the same time share the work.
 
-        Refuses with reasons of the groups content and room, and leaves nothing of a refused variant behind.
+        Refuses with reasons of the groups content, transfer and room, and leaves nothing of a refused variant behind.
         """
+        try:
+            self._prepare(variant, progress)
+        except RefusedError as error:
+            raise self._usage.measured(error, variant.layers) from None
+
+    def _prepare(self, variant: Variant, progress: Progress) -> None:
         if self.record(variant.content_key) is not None:
             progress(PrepareProgress(Phase.COMMIT, variant.size, variant.size))
             return

@@ -9,6 +9,7 @@ from sandbay.domain.disk import Coming, Disk, DiskBudget, HeldVariant, coming
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Layer
+from sandbay.engine.durable import free_bytes, no_space
 from sandbay.engine.layers import LayerTrees
 from sandbay.engine.records import Records
 
@@ -30,7 +31,7 @@ class Usage:
         sizes = {key: self._size(key) for key in self._trees.known()}
         parts = {key: size for key, size in sizes.items() if size is not None}
         found = os.statvfs(self._root)
-        free, total = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+        free, total = free_bytes(self._root), found.f_blocks * found.f_frsize
         held = tuple(it for key in self._records.known() if (it := self._held(key, parts)) is not None)
         return Disk(parts, held, self._budget.marks(sum(parts.values()), free, total), free)
 
@@ -43,6 +44,13 @@ class Usage:
             facts = {"needed": needed, "used": disk.used, "budget": disk.marks.budget, "free": disk.free}
             message = f"it needs at least {needed} bytes, and {max(left, 0)} are left for images on this node"
             raise RefusedError(Reason.NO_SPACE, message, details=facts)
+
+    def measured(self, refusal: RefusedError, layers: Iterable[Layer]) -> RefusedError:
+        """The same refusal; where the disk ran out on the way, with what was needed at least and what is free now."""
+        if refusal.refusal.reason is not Reason.NO_SPACE or "needed" in refusal.refusal.details:
+            return refusal
+        disk = self.disk()
+        return no_space(_missing(disk, coming(layers)), disk.free)
 
     def _size(self, key: str) -> int | None:
         if key not in self._sizes:

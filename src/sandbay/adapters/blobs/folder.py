@@ -44,7 +44,7 @@ class FolderBlobs:
             for _ in stream:
                 pass
             return
-        with room():
+        with room(self._blobs, size):
             self._write(self._path(digest), stream)
 
     def open(self, digest: str) -> BinaryIO:

@@ -88,7 +88,7 @@ class RegistryBlobs:
             for _ in stream:
                 pass
         else:
-            with room(), self._whole(stream) as file:
+            with room(self._scratch, size), self._whole(stream) as file:
                 push_blob(client, digest, size, file)
         if client.size(f"blobs/{sha256(_NOTHING)}") is None:
             push_blob(client, sha256(_NOTHING), len(_NOTHING), io.BytesIO(_NOTHING))
