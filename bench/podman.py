@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.host import run
+from bench.host import named, run, wait_until
 
 _ALIKE = ("--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=none", "--storage-driver=overlay")
 ULIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
@@ -23,5 +23,7 @@ def folders(root: Path) -> Iterator[tuple[str, ...]]:
         finally:
             run(*command, "rm", "--all", "--force", "--time=0")
             run(*command, "rmi", "--all", "--force")
+            # What it does once a container has ended may be late, and would make its folders anew.
+            wait_until(lambda: not (named("podman", volatile) or named("conmon", volatile)), "podman's end")
             if (root / "overlay").is_mount():
                 run("umount", root / "overlay")

@@ -120,6 +120,14 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "contracts/test_registry_tags.py::test_every_page_is_asked_for_as_the_link_spells_it",
     ),
     "R64": ("contracts/test_registry_blobs.py::test_the_registrys_garbage_collection_takes_nothing_of_ours",),
+    "R70": (
+        "flow/test_evict.py::test_the_oldest_go_until_the_low_mark_and_no_further",
+        "flow/test_evict.py::test_shared_parts_count_once_and_go_with_the_last_that_has_them",
+    ),
+    "R86": (
+        "flow/test_evict.py::test_demand_goes_before_preload_and_preload_makes_nothing_go",
+        "app/test_budget.py::test_preloads_that_do_not_fit_wait_and_make_nothing_go",
+    ),
     # Starting and running processes
     "R92": (_AWKWARD, "domain/test_command.py::test_argv", _EXEC + "test_the_images_own_command"),
     "R93": (_AWKWARD, _EXEC + "test_users"),
