@@ -115,6 +115,7 @@ def judge(running: Running) -> None:
     assert sorted(entry.releases) == [1]
     assert entry.channels["stable"].number == 1
     (variant,) = entry.releases[1].release.variants
+    assert variant.content_key in world.node.probed, "bytes that are whole are no proof"
     assert dict(entry.releases[1].tools(variant)) == {"echo": "1.2"}
     assert len(core.store.read(ReportsOf(entry.releases[1].release.id))) == 1
 

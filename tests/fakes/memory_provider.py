@@ -135,6 +135,7 @@ class World:
     contents: dict[ContentKey, Mapping[str, Entry]] = field(default_factory=dict)
     damaged: set[ContentKey] = field(default_factory=set)
     rotten: set[ContentKey] = field(default_factory=set)
+    probed: set[ContentKey] = field(default_factory=set)
     lacks: frozenset[Network] = frozenset()
     budget: int | None = None
     used: dict[ContentKey, datetime] = field(default_factory=dict)
@@ -227,10 +228,12 @@ class MemoryProvider:
     def probe(self, variant: Variant) -> None:
         if variant.content_key not in self.world.held:
             raise _absent(variant.content_key)
+        self.world.probed.add(variant.content_key)
 
     @contextlib.contextmanager
     def trial(self, variant: Variant) -> Iterator["MemoryTrial"]:
-        self.probe(variant)
+        if variant.content_key not in self.world.held:
+            raise _absent(variant.content_key)
         files = self._root_of(variant)
         user = _said(_user(files, variant.config.user))
         workdir = posixpath.normpath(posixpath.join(WORKSPACE, workdir_of(variant.config, Command())))

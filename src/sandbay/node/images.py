@@ -202,8 +202,9 @@ class ImageKeeper:
         return self._clock.now() + max(delay, timedelta(seconds=wanted if isinstance(wanted, int) else 0))
 
     def _prove_again(self, key: ContentKey, variant: Variant, turn: _Turn) -> None:
-        """A pin is history: the bytes are looked at again, without fetching what is whole."""
+        """What an earlier life proved, or never came to prove, is history; what is whole is not fetched again."""
         self._provider.prepare(variant, lambda _: None)
+        self._provider.probe(variant)
         self._event(key, ReadinessEvent.PROVED, turn)
 
     def _prepare(self, key: ContentKey, variant: Variant, turn: _Turn) -> None:
