@@ -94,10 +94,16 @@ SHOWN: dict[str, tuple[str, ...]] = {
         _FAULTS + "test_a_transfer_that_never_fits_together_is_no_verdict_on_the_content",
         _REGISTRY + "test_a_resumed_download_with_other_bytes_is_made_anew",
     ),
+    "R49": (
+        "engine/test_power_loss.py::test_no_record_says_done_before_its_bytes_are_durable",
+        "engine/test_power_loss.py::test_a_blob_is_there_whole_or_not_at_all",
+    ),
     "R51": (_REGISTRY + "test_what_many_want_is_fetched_once", _STORE + "test_processes_share_one_store"),
     "R53": ("engine/test_cancel.py::test_cancelled_and_asked_for_again_fifty_times",),
     "R54": (
         _STORE + "test_a_full_disk_is_no_space_and_leaves_nothing",
+        "engine/test_no_space.py::test_at_any_size_it_fits_or_is_refused_and_all_is_as_before",
+        "engine/test_no_space.py::test_every_step_that_writes_may_find_it_full",
         "engine/test_cancel.py::test_room_that_is_made_is_used_at_once",
     ),
     "R56": (_FAULTS + "test_each_fault_ends_rightly_and_soon", _FAULTS + "test_others_go_on_while_one_drips"),
@@ -187,7 +193,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
 
 LATER: dict[str, str] = {
     "R26": "the docker provider",
-    "R49": "a simulated power loss",
     "R62": "the docker provider",
     "R117": "the console",
 }
