@@ -10,6 +10,13 @@ from tests.e2e.installation import Installation
 from tests.e2e.rigged import InProcess, Rigged
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever needs the example images may be the one who builds them, or waits for who does."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "layouts" in item.fixturenames:
+            item.add_marker(pytest.mark.timeout(1800))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _able(real_sandboxes: None) -> None:
     """Every test here starts real sandboxes."""
