@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from tests.flow.mutants import MUTANTS, Mutant
 from tools.machine import PYTHON, ROOT, say
 
-_COPIED = ("src", "tests/flow", "tests/domain", "tests/fixtures/references.json", "pyproject.toml")
-_TESTS = ("tests/flow", "tests/domain")
+TESTS = ("tests/flow", "tests/domain")
+_COPIED = ("src", *TESTS, "tests/fakes", "tests/support", "tests/fixtures/references.json", "pyproject.toml")
 _SLOWEST = 600
 """Seconds until a run counts as hung."""
 
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     named = [m for m in MUTANTS if not options.only or any(text in f"{m.file}: {m.what}" for text in options.only)]
     with tempfile.TemporaryDirectory(prefix="sandbay-mutants-") as folder:
         baseline = pathlib.Path(folder) / "baseline"
-        _copy(ROOT, baseline)
-        done = _pytest(baseline, *_TESTS)
+        copy(ROOT, baseline)
+        done = _pytest(baseline, *TESTS)
         if done is None or done.returncode != 0:
             say((done.stdout if done else "they hang").strip())
             say("The tests fail before anything is planted: nothing can be said.")
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if all(caught) else 1
 
 
-def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
+def copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    """All that the tests of `TESTS` need, and nothing that only others need."""
     for name in _COPIED:
         here, there = source / name, target / name
         there.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def _nearest(folder: pathlib.Path, mutant: Mutant) -> list[pathlib.Path]:
 
 def _judge(baseline: pathlib.Path, folder: pathlib.Path, mutant: Mutant) -> tuple[bool, str]:
     """Whether a fault was caught, and by what."""
-    _copy(baseline, folder)
+    copy(baseline, folder)
     file = folder / "src" / "sandbay" / mutant.file
     source = file.read_text()
     if source.count(mutant.old) != 1:
@@ -88,7 +89,7 @@ def _judge(baseline: pathlib.Path, folder: pathlib.Path, mutant: Mutant) -> tupl
     file.write_text(source.replace(mutant.old, mutant.new))
     done = _pytest(folder, *_nearest(folder, mutant))
     if done is not None and done.returncode == 0:
-        done = _pytest(folder, *_TESTS)
+        done = _pytest(folder, *TESTS)
     shutil.rmtree(folder)
     if done is None:
         return True, "the tests hang"

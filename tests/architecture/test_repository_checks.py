@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from tools import hosts, native, setup, sizes
-from tools.machine import ROOT
+from tools import hosts, mutants, native, setup, sizes
+from tools.machine import PYTHON, ROOT
 
 REGISTRY = hosts.NAMES[0]  # never in full here: this file is checked, too
 
@@ -157,3 +157,11 @@ def test_postgresql_is_installed_without_a_cluster(monkeypatch: pytest.MonkeyPat
         next(line for line in ran if line.endswith(" postgresql")),
         f"{settings} remove create_main_cluster",
     ]
+
+
+def test_faults_are_planted_where_the_tests_can_be_run(tmp_path: pathlib.Path) -> None:
+    """Else they fail before anything is planted, and nobody learns what they would have caught."""
+    mutants.copy(ROOT, tmp_path)
+    command = [str(PYTHON), "-B", "-m", "pytest", "--collect-only", "--quiet", *mutants.TESTS]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
