@@ -16,6 +16,7 @@ class Project:
     created_at: datetime
     runtime_image_id: str | None = None
     revision: int = 1
+    scope_required: bool = False
 
 
 class KeyKind(StrEnum):
