@@ -25,6 +25,10 @@ class Whereabouts:
         return key.scope if self.scope is None else self.scope
 
 
+ANYWHERE = Whereabouts()
+"""Nothing said."""
+
+
 def locate(project: Project, asked: Whereabouts, lineage: Lineage, key: Confinement = UNCONFINED) -> Path | Refusal:
     """The path, or why there is none. `lineage` is that of `asked.within(key)`, empty when no such scope is known."""
     agent = _agent(asked.agent, key)
