@@ -73,8 +73,15 @@ EXPECTED: dict[str, Any] = {
     "generation": 12,
     "decided_by": {"level": "project", "subject": "growth"},
     "trail": [
-        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None},
-        {"level": "project", "outcome": "chosen", "subject": "growth", "said": "web:7", "reason": None},
+        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None, "enforced": False},
+        {
+            "level": "project",
+            "outcome": "chosen",
+            "subject": "growth",
+            "said": "web:7",
+            "reason": None,
+            "enforced": False,
+        },
         {
             "level": "deployment",
             "outcome": "overruled",

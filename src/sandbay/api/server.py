@@ -46,7 +46,7 @@ _ROUTERS = (
     *(channels.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
-    *(images.project_router, projects.project_router, explain.router),
+    *(images.project_router, projects.project_router, explain.router, explain.admin_router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 

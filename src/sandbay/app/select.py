@@ -14,7 +14,7 @@ from sandbay.domain.deployment import Deployment
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import ProjectId
-from sandbay.domain.path import Path
+from sandbay.domain.path import NOWHERE, Path
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
@@ -37,10 +37,11 @@ BUILDING = Policy(ceilings=False)
 
 @dataclass(frozen=True)
 class Selection:
-    """What was decided, and the deployment that it was decided under."""
+    """What was decided, the deployment that it was decided under, and where."""
 
     outcome: Selected | Rejected
     deployment: Deployment
+    path: Path = NOWHERE
 
     def frozen(self) -> FrozenRelease:
         """What a Session of it keeps. Raises the refusal when there is none."""
@@ -96,7 +97,7 @@ def select_bound(core: Core, path: Path, binding: Binding) -> Selection:
 def select_base(core: Core, reference: str, platform: Platform) -> Selection:
     """What an image would be built on that names this: the same checks as for a Session, with nobody's wish behind."""
     wish = Wish(reference, str(platform))
-    return _resolve(core, Path(), NOTHING_STANDS, [wish], BUILDING)[0]
+    return _resolve(core, NOWHERE, NOTHING_STANDS, [wish], BUILDING)[0]
 
 
 def _project(core: Core, project: ProjectId) -> Project:
@@ -134,7 +135,7 @@ def _resolve(core: Core, path: Path, standing: Standing, wishes: Sequence[Wish],
     said = [word.reference for request in requests for word in request.wishes if word.reference is not None]
     standing_words = [binding.reference for binding in standing.bindings.values()]
     catalog = core.store.read(_catalog_of([*said, *standing_words, DEFAULT], now))
-    return [Selection(resolve(request, path, standing, policy, catalog, now), now) for request in requests]
+    return [Selection(resolve(request, path, standing, policy, catalog, now), now, path) for request in requests]
 
 
 def _request(wish: Wish, now: Deployment) -> Request:

@@ -38,7 +38,7 @@ DEPLOYMENT = Subject(Level.DEPLOYMENT)
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where a Session stands. `scopes` are broad to narrow; an agent needs a project. `Path()` is the deployment."""
+    """Where a Session stands. `scopes` are broad to narrow; an agent needs a project."""
 
     project: ProjectId | None = None
     project_name: str | None = None
@@ -59,3 +59,7 @@ class Path:
     def called(self, subject: Subject) -> str:
         """The same in a sentence: `the scope team:growth`."""
         return whose(subject.level, self.told(subject))
+
+
+NOWHERE = Path()
+"""In no project: there is the deployment alone."""
