@@ -143,7 +143,7 @@ _OF_CHAIN = [
     (
         "an unknown image is the default image",
         "    found = ground.catalog.image(reference.image)\n",
-        "    found = ground.catalog.image(reference.image) or ground.catalog.image(str(ground.deployment.default_image))\n",
+        "    found = ground.catalog.image(reference.image) or next(iter(ground.catalog.entries), None)\n",
     ),
     ("a retired image takes Sessions", "is ImageState.RETIRED:", "is ImageState.DEPRECATED:"),
     ("support is never looked at where it may wait", "bool(self.deployment.pools) or not", "not"),

@@ -25,7 +25,7 @@ class Explanation:
 
 
 def explain(core: Core, project: ProjectId, wish: Wish, template_name: str | None = None) -> Explanation:
-    """The same load and the same decisions as `admit_session`. `wish.key` is what the key of that Session is held to."""
+    """The same load and the same decisions as `admit_session`. `wish.key`: what that Session's key is held to."""
     template = find_template(core, project, template_name, "template") if template_name is not None else None
     selection = select(core, project, replace(wish, template=template))
     chosen = selection.outcome
