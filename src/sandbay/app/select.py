@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sandbay.app.core import Core
+from sandbay.domain.binding import Binding
 from sandbay.domain.deployment import Deployment
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import ProjectId
+from sandbay.domain.path import Path, Subject
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
@@ -20,6 +22,7 @@ from sandbay.domain.template import Template
 from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.freeze import freeze
 from sandbay.flow.resolve import Rejected, Selected, resolve
+from sandbay.ports.standing import StandingOf
 from sandbay.ports.store import CatalogOf, ProjectOf, TheDeployment
 
 ADMITTING = Policy()
@@ -71,12 +74,13 @@ def select_each(
     asked = core.store.read(ProjectOf(project))
     if asked is None:
         raise RefusedError(Reason.NOT_FOUND, f"there is no project {project}")
-    return _resolve(core, [(_sayings(asked, wish), _platform(wish), _required(wish)) for wish in wishes], policy)
+    return _resolve(core, [(_sayings(core, asked, wish), _platform(wish), _required(wish)) for wish in wishes], policy)
 
 
-def select_for_project(core: Core, project: Project, reference: str) -> Selection:
-    """What a Session without a wish of its own would get if the project preferred this."""
-    return _resolve(core, [((Saying(Level.PROJECT, project.name, reference),), None, ())], ADMITTING)[0]
+def select_bound(core: Core, path: Path, binding: Binding) -> Selection:
+    """What a Session without a wish of its own would get there if this binding stood alone."""
+    said = Saying(binding.subject.level, path.told(binding.subject), binding.reference)
+    return _resolve(core, [((said,), None, ())], ADMITTING)[0]
 
 
 def select_base(core: Core, reference: str, platform: Platform) -> Selection:
@@ -93,11 +97,13 @@ def current_deployment(core: Core) -> Deployment:
     return deployment
 
 
-def _sayings(project: Project, wish: Wish) -> tuple[Saying, ...]:
+def _sayings(core: Core, project: Project, wish: Wish) -> tuple[Saying, ...]:
     """A Session without a Template has no such level; a Template that names no image is silent."""
     it = wish.template
     of_template = () if it is None else (Saying(Level.TEMPLATE, it.name, it.content.runtime_image_id),)
-    of_project = Saying(Level.PROJECT, project.name, project.runtime_image_id)
+    subject = Subject.of_project(project.id)
+    bound = core.store.read(StandingOf(frozenset({subject}))).bindings.get(subject)
+    of_project = Saying(Level.PROJECT, project.name, None if bound is None else bound.reference)
     return (Saying(Level.SESSION, None, wish.reference), *of_template, of_project)
 
 

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     IMAGE_UNKNOWN = "image_unknown"
     CHANNEL_UNKNOWN = "channel_unknown"
     RELEASE_UNKNOWN = "release_unknown"
+    SCOPE_UNKNOWN = "scope_unknown"
     TEMPLATE_UNKNOWN = "template_unknown"
     PROVIDER_UNKNOWN = "provider_unknown"
 
@@ -156,6 +157,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNKNOWN: About(_G.REFERENCE, "No image has this name or id.", _C),
     Reason.CHANNEL_UNKNOWN: About(_G.REFERENCE, "The image has no such channel.", _C),
     Reason.RELEASE_UNKNOWN: About(_G.REFERENCE, "The image has no such release.", _C),
+    Reason.SCOPE_UNKNOWN: About(_G.REFERENCE, "No scope of this name is registered, or not for this project.", _C),
     Reason.TEMPLATE_UNKNOWN: About(_G.REFERENCE, "The project has no such Template.", _C),
     Reason.PROVIDER_UNKNOWN: About(_G.REFERENCE, "No provider of this kind is installed.", _A),
     Reason.IMAGE_RETIRED: About(_G.CHOOSING, "The image takes no new Sessions.", _C),

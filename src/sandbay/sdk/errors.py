@@ -156,8 +156,8 @@ class NoContextError(LocalError):
 
 
 _CODES: dict[type[SandbayError], str] = {
-    UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown template_unknown"
-    " provider_unknown not_found",
+    UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown scope_unknown"
+    " template_unknown provider_unknown not_found",
     ChoosingError: "image_retired release_retired release_pending release_rejected no_default_image image_unsupported"
     " requirements_unmet release_incomplete not_one_distribution",
     PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed",

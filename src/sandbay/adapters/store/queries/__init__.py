@@ -4,7 +4,17 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.queries import (
+    catalog,
+    contracts,
+    fleet,
+    projects,
+    publishes,
+    records,
+    sessions,
+    standing,
+    templates,
+)
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -18,6 +28,7 @@ ANSWERS: Answers = {
     **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **standing.ANSWERS,
     **templates.ANSWERS,
 }
 
