@@ -377,7 +377,18 @@ RELEASE = {
     "state": "active",
     "fault": None,
     "variants": [
-        {"platform": "linux/amd64", "digest": DIGEST, "index_digest": None, "providers": ["oci"], "size": 2048}
+        {
+            "platform": "linux/amd64",
+            "digest": DIGEST,
+            "index_digest": None,
+            "providers": ["oci"],
+            "size": 2048,
+            "layers": [{"digest": DIGEST, "diff_id": DIGEST, "size": 1536, "media_type": "x"}],
+            "history": [
+                {"created_by": "ADD rootfs.tar /", "layer": 0, "size": 1536},
+                {"created_by": "ENV \x1b[31m" + "x" * 200, "layer": None, "size": None},
+            ],
+        }
     ],
 }
 ON_DISK = {
@@ -468,6 +479,8 @@ def catalog() -> Table:
         ("images ls", "web (default)"),
         ("images inspect web", DIGEST),
         ("images inspect web:3", DIGEST),
+        ("images inspect web:3", f"1.5 KiB  {DIGEST}  ADD rootfs.tar /"),
+        ("images inspect web:3", f"-{'':8}-{'':72}ENV \\x1b[31mxxx"),
         ("images promote web:3", "web:stable"),
         ("images rollback web", "web:2"),
         ("images history web", "faster"),

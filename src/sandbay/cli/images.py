@@ -11,7 +11,7 @@ from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.releases import Release
+    from sandbay.sdk.releases import Release, Variant
     from sandbay.sdk.resources import Image
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
@@ -23,6 +23,8 @@ app.command()(channels.history)
 app.command()(checking.check)
 app.command()(verifying.verify)
 app.command()(disk.df)
+
+_STEP_WIDTH = 80
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 Archive = Annotated[
@@ -180,7 +182,24 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
         if variant.source is not None:
             render.line(f"{'from':<12}", variant.source)
+        _show_layers(variant)
     checking.show(release)
+
+
+def _show_layers(variant: "Variant") -> None:
+    """The layers from the bottom, between the steps that left none; without a history, the layers alone."""
+    layers = variant.layers
+    steps = [(step.created_by, step.layer) for step in variant.history] or [("", at) for at in range(len(layers))]
+    rows = [
+        [
+            None if at is None else render.size(layers[at].size),
+            None if at is None else layers[at].digest,
+            by if len(by) <= _STEP_WIDTH else by[: _STEP_WIDTH - 1] + "…",
+        ]
+        for by, at in steps
+    ]
+    if rows:
+        render.table(["SIZE", "LAYER", "CREATED BY"], rows)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:
