@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from sandbay.adapters.store.queries import (
     catalog,
+    channels,
     contracts,
     fleet,
     projects,
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 ANSWERS: Answers = {
     **catalog.ANSWERS,
+    **channels.ANSWERS,
     **contracts.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
