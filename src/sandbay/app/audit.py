@@ -1,6 +1,7 @@
 """Every mutation, and every refused attempt, leaves a row: who, what, to what, with which outcome."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from sandbay.app.core import Actor, Core
 from sandbay.domain.errors import Facts, RefusedError
@@ -18,6 +19,16 @@ def refused(core: Core, actor: Actor, action: str, subject: str, error: RefusedE
     """Record a refused attempt; nothing else was written, so it has a transaction of its own."""
     refusal = error.refusal
     core.store.apply(_entry(core, actor, action, subject, refusal.reason.value, {"param": refusal.param}))
+
+
+@contextmanager
+def attempted(core: Core, actor: Actor, action: str, subject: str) -> Iterator[None]:
+    """Within the block a refusal is recorded as a refused attempt, and goes on."""
+    try:
+        yield
+    except RefusedError as error:
+        refused(core, actor, action, subject, error)
+        raise
 
 
 def entries(core: Core, subject: str | None, page: Page) -> Sequence[AuditEntry]:

@@ -1,4 +1,4 @@
-"""The catalog's use cases: images, their states, channels. Registering is `app.register`."""
+"""The catalog's use cases: images and their states. Registering is `app.register`, channels move in `app.channels`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,12 +8,13 @@ from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import Channel, Image, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ImageId
 from sandbay.domain.reasons import Reason
-from sandbay.domain.reference import STABLE, is_channel_name, is_image_name
-from sandbay.domain.release import NOT_RUNNABLE, RELEASE_MOVES, ReleaseState
-from sandbay.ports.changes import AddImage, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
+from sandbay.domain.reference import STABLE, is_image_name
+from sandbay.domain.release import RELEASE_MOVES, ReleaseState
+from sandbay.ports.changes import AddImage, ChangeImage, Conflict, ConflictKind, MoveRelease
 from sandbay.ports.store import CatalogOf, Images
 
 _NAME_RULE = "lower-case letters, digits and -, at most 63, not starting with -"
@@ -84,6 +85,7 @@ def change_image(
     description: str | None = None,
     labels: Mapping[str, str] | None = None,
     state: ImageState | None = None,
+    tier: Tier | None = None,
 ) -> ImageEntry:
     """Change what is given. The default image cannot be retired while it is that."""
     entry = find_image(core, name_or_id)
@@ -98,9 +100,10 @@ def change_image(
         description=image.description if description is None else description,
         labels=image.labels if labels is None else dict(labels),
         state=state or image.state,
+        tier=tier or image.tier,
         revision=image.revision + 1,
     )
-    facts = {"from": image.state.value, "to": changed.state.value}
+    facts = {"from": image.state.value, "to": changed.state.value, "tier": changed.tier.value}
     try:
         core.store.apply(ChangeImage(changed), audit.done(core, actor, "image.change", image.id, facts))
     except Conflict as conflict:
@@ -143,35 +146,6 @@ def change_release(core: Core, actor: Actor, name_or_id: str, number: int, state
         raise revision_stale(conflict) from conflict
     core.changed.set()
     return find_release(find_image(core, name_or_id), number)
-
-
-def promote(
-    core: Core, actor: Actor, name_or_id: str, channel: str, number: int, expected_revision: int | None, why: str
-) -> ImageEntry:
-    """Point a channel at an active release. Existing Sessions keep theirs."""
-    if not is_channel_name(channel):
-        message = "a channel name is a letter, then letters, digits, '.', '_', '-', at most 63"
-        raise RefusedError(Reason.INVALID_BODY, message, param="channel")
-    entry = find_image(core, name_or_id)
-    held = find_release(entry, number)
-    _check_active(entry, held)
-    pointer = entry.channels.get(channel)
-    facts = {"channel": channel, "from": pointer.number if pointer else None, "to": number}
-    move = MoveChannel(entry.image.id, channel, number, expected_revision, core.clock.now(), actor.principal, why)
-    try:
-        core.store.apply(move, audit.done(core, actor, "channel.promote", entry.image.id, facts))
-    except Conflict as conflict:
-        raise revision_stale(conflict) from conflict
-    core.changed.set()
-    return find_image(core, name_or_id)
-
-
-def _check_active(entry: ImageEntry, held: ReleaseEntry) -> None:
-    if entry.image.state is ImageState.RETIRED:
-        raise RefusedError(Reason.IMAGE_RETIRED, f"{entry.image.name} is retired")
-    if held.status.state in NOT_RUNNABLE:
-        reason, what = NOT_RUNNABLE[held.status.state]
-        raise RefusedError(reason, f"{entry.image.name}:{held.release.number} {what}", param="release")
 
 
 def stable_or(entry: ImageEntry, number: int | None) -> ReleaseEntry:

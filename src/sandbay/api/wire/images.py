@@ -1,4 +1,4 @@
-"""Images and their channels; what a project may use."""
+"""Images; what a project may use."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -9,6 +9,7 @@ from pydantic import Field
 from sandbay.api.wire.base import In, Labels, Line, Listing, Out, Revision, Slug, Words
 from sandbay.api.wire.contracts import ToolVersions, versions_out
 from sandbay.domain.catalog import Channel, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.ids import ImageId
 from sandbay.domain.platform import Platform
 from sandbay.domain.requirement import Tools
@@ -30,17 +31,10 @@ class ImageChange(In):
     state: Annotated[ImageState, Field(strict=False)] | None = Field(
         default=None, description="A retired image takes no new Sessions."
     )
-    expected_revision: Revision | None = Field(default=None, description="Refuse if it has another one by now.")
-
-
-class ChannelIn(In):
-    """Where a channel should point."""
-
-    release: Annotated[int, Field(ge=1, le=999_999_999)] = Field(description="The release's number.")
-    expected_revision: Revision | None = Field(
-        default=None, description="Refuse if the channel has another one by now; 0: if it exists."
+    tier: Annotated[Tier, Field(strict=False)] | None = Field(
+        default=None, description="A `restricted` image needs a grant to the project or to a scope of the path."
     )
-    why: Words = Field(default="", description="Kept in the channel's history.")
+    expected_revision: Revision | None = Field(default=None, description="Refuse if it has another one by now.")
 
 
 class NodesIn(In):
@@ -59,13 +53,6 @@ class PointerOut(Out):
     revision: int = Field(description="Rises with every move.")
 
 
-class ChannelOut(PointerOut):
-    """A channel."""
-
-    image: str = Field(description="The image's name.")
-    name: str = Field(description="The channel's name.")
-
-
 class ImageOut(Out):
     """A named entry of the catalog."""
 
@@ -74,6 +61,7 @@ class ImageOut(Out):
     description: str = Field(description="For people.")
     labels: dict[str, str] = Field(description="For filters and selection.")
     state: ImageState = Field(description="A retired image takes no new Sessions.")
+    tier: Tier = Field(description="A `restricted` image needs a grant.")
     revision: int = Field(description="Rises with every change.")
     created_at: datetime = Field(description="When it was made.")
     channels: dict[str, PointerOut] = Field(description="Channel → release.")
@@ -129,11 +117,6 @@ def _pointer(channel: Channel) -> PointerOut:
     return PointerOut(release=channel.number, revision=channel.revision)
 
 
-def channel_out(entry: ImageEntry, channel: Channel) -> ChannelOut:
-    """From the domain."""
-    return ChannelOut(image=entry.image.name, name=channel.name, release=channel.number, revision=channel.revision)
-
-
 def image_out(entry: ImageEntry, default: ImageId | None) -> ImageOut:
     """From the domain."""
     image = entry.image
@@ -143,6 +126,7 @@ def image_out(entry: ImageEntry, default: ImageId | None) -> ImageOut:
         description=image.description,
         labels=dict(image.labels),
         state=image.state,
+        tier=image.tier,
         revision=image.revision,
         created_at=image.created_at,
         channels={name: _pointer(channel) for name, channel in sorted(entry.channels.items())},

@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from sandbay.adapters.store.changes import catalog, contracts, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.changes import (
+    catalog,
+    contracts,
+    fleet,
+    projects,
+    publishes,
+    records,
+    sessions,
+    standing,
+    templates,
+)
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.ports.changes import Change, Conflict, ConflictKind
 
@@ -22,6 +32,7 @@ WRITES: Writes = {
     **publishes.WRITES,
     **records.WRITES,
     **sessions.WRITES,
+    **standing.WRITES,
     **templates.WRITES,
 }
 

@@ -4,7 +4,18 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.queries import (
+    catalog,
+    channels,
+    contracts,
+    fleet,
+    projects,
+    publishes,
+    records,
+    sessions,
+    standing,
+    templates,
+)
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -12,12 +23,14 @@ T = TypeVar("T")
 
 ANSWERS: Answers = {
     **catalog.ANSWERS,
+    **channels.ANSWERS,
     **contracts.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
     **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **standing.ANSWERS,
     **templates.ANSWERS,
 }
 
