@@ -269,6 +269,9 @@ STRANGE = {
     "session": "ses_00000000000000000000",
     "publish": "pub_00000000000000000000",
     "template": "tmp_00000000000000000000",
+    "scope": "team:none",
+    "subject": "scope:team:none",
+    "agent": "coder",
 }
 
 
