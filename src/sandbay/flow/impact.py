@@ -44,8 +44,8 @@ def suppose(it: Installed, what: Supposition) -> Installed:
         case AllowListWritten(subject, allowed):
             lists = _written(it.standing.allowed, subject, allowed)
             return replace(it, standing=replace(it.standing, allowed=lists))
-        case ChannelMoved(image, channel, number):
-            return _changed(it, image, lambda entry: _moved(entry, channel, number))
+        case ChannelMoved(image, channel, to):
+            return _changed(it, image, lambda entry: _moved(entry, channel, to))
         case Retired(image, number):
             return _changed(it, image, lambda entry: _retired(entry, number))
 
