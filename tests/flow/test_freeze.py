@@ -44,7 +44,7 @@ RELEASE = Release(ReleaseId(some_id("rel", 7)), IMAGE.id, 7, (OTHER, VARIANT), s
 TRAIL = (
     Step(Level.SESSION, Outcome.SILENT),
     Step(Level.PROJECT, Outcome.CHOSEN, "growth", "web:7"),
-    Step(Level.DEPLOYMENT, Outcome.OVERRULED, None, "@default", Reason.IMAGE_RETIRED),
+    Step(Level.DEPLOYMENT, Outcome.OVERRULED, None, "@default", Reason.IMAGE_RETIRED, enforced=True),
 )
 BY = DecidedBy(Level.PROJECT, "growth")
 TOOLS = {"node": "22.3.0", "git": "2.39.5"}
@@ -88,6 +88,7 @@ EXPECTED: dict[str, Any] = {
             "subject": None,
             "said": "@default",
             "reason": "image_retired",
+            "enforced": True,
         },
     ],
     "tools": {"node": "22.3.0", "git": "2.39.5"},

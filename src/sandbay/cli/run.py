@@ -51,8 +51,9 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
-        wish: Wish = {"template": template, "agent": agent, "scope": scope, "network": network}
-        admission = client.sessions.request(image, wait=wait, platform=platform, **wish)
+        where: Wish = {"template": template, "agent": agent, "scope": scope}
+        wish: Wish = {**where, "platform": platform, "network": network}
+        admission = client.sessions.request(image, wait=wait, **wish)
         bar = Bar(image, quiet=quiet or as_json)
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)

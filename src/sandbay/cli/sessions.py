@@ -48,8 +48,9 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     with connect.project() as client:
         if project is not None:
             _check_project(client, project)
-        wish: Wish = {"template": template, "agent": agent, "scope": scope, "env": variables, "network": network}
-        admission = client.sessions.request(image, wait=wait, platform=platform, **wish)
+        where: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform}
+        wish: Wish = {**where, "env": variables, "network": network}
+        admission = client.sessions.request(image, wait=wait, **wish)
         with stoppable(), Bar(image or "image", quiet=quiet or as_json) as bar, admission.kept_if_whole():
             session = admission.wait(bar.update)
     if as_json:
