@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import checking, connect, disk, explaining, listing, options, readiness, render, verifying
+from sandbay.cli import channels, checking, connect, disk, explaining, listing, options, readiness, render, verifying
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command()(channels.promote)
+app.command()(channels.rollback)
+app.command()(channels.history)
 app.command()(checking.check)
 app.command()(verifying.verify)
 app.command()(disk.df)
@@ -97,24 +100,6 @@ def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: opt
         render.line(image.id if release is None else release.id)
     else:
         _show(image, release)
-
-
-@app.command()
-def promote(
-    reference: Annotated[str, typer.Argument(metavar="REF", help="A release, as NAME:7.")],
-    *,
-    to: Annotated[str, typer.Option(metavar="CHANNEL", help="The channel to move.")] = "stable",
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Point a channel at a release. Sessions that live keep theirs."""
-    with connect.administrator() as admin:
-        channel = admin.images.promote(reference, to=to)
-        name = reference.partition(":")[0].partition("@")[0]
-    if as_json:
-        render.document({"image": name, "channel": to, "release": channel.release, "revision": channel.revision})
-    elif not quiet:
-        render.line(f"{name}:{to}", "is now", f"{name}:{channel.release}")
 
 
 @app.command()
