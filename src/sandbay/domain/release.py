@@ -54,6 +54,14 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an image's making: what its builder wrote of it, and which layer it left, from 0, or None."""
+
+    created_by: str
+    layer: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ImageConfig:
     """What the image says of running it. None means that it says nothing."""
 
@@ -67,7 +75,10 @@ class ImageConfig:
 
 @dataclass(frozen=True)
 class Variant:
-    """One platform's identity within a release. Written once. `source` is where a registry had it, by digest."""
+    """One platform's identity within a release. Written once.
+
+    `source` is where a registry had it, by digest. `history` is empty where the image tells none that fits its layers.
+    """
 
     platform: Platform
     artifacts: Mapping[str, Artifact]
@@ -78,6 +89,7 @@ class Variant:
     config_size: int = 0
     index_digest: str | None = None
     source: str | None = None
+    history: tuple[Step, ...] = ()
 
     @cached_property
     def content_key(self) -> ContentKey:
