@@ -49,7 +49,12 @@ SHOWN: dict[str, tuple[str, ...]] = {
     ),
     "R21": (_AWKWARD, "engine/test_documents.py::test_docker_types_are_read"),
     "R22": (_REGISTRY + "test_no_address_that_an_image_names_is_asked",),
-    "R23": (_AWKWARD, "engine/test_documents.py::test_layers_and_diff_ids_are_as_many"),
+    "R23": (
+        "api/test_content.py::test_history_shows_each_layer_with_its_size_and_the_steps_that_left_none",
+        "engine/test_documents.py::test_a_history_is_told_where_it_fits_the_layers",
+        "engine/test_documents.py::test_layers_and_diff_ids_are_as_many",
+        "cli/test_cli.py::test_each_command_speaks_to_people_and_to_programs",
+    ),
     "R25": (_AWKWARD, _ARCHIVE + "test_the_image_is_the_one_it_is_elsewhere"),
     "R27": (_AWKWARD, _SOURCES + "test_a_tag_chooses_and_no_image_is_implied"),
     "R28": (

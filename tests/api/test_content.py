@@ -83,6 +83,16 @@ def test_a_docker_archive_is_a_release_by_its_name(served: Served) -> None:
     assert answered(served.admin.post(f"{IMAGES}/saved/releases", json=body))["id"] == made["id"]
 
 
+def test_history_shows_each_layer_with_its_size_and_the_steps_that_left_none(served: Served) -> None:
+    answered(served.admin.post(IMAGES, json={"name": NAME}), 201)
+    upload = served.upload_layout(FIXTURES / "e20-empty-layers" / "layout")
+    (variant,) = answered(_register(served, upload), 201)["variants"]
+    shown = [(step["layer"], step["size"]) for step in variant["history"]]
+    assert shown == [(0, 1470), (None, None), (None, None), (1, 29), (None, None), (2, 88)]
+    assert [layer["size"] for layer in variant["layers"]] == [1470, 29, 88]
+    assert answered(served.admin.get(f"{IMAGES}/{NAME}/releases/1"))["variants"] == [variant]
+
+
 @pytest.mark.produces(Reason.MALFORMED_CONFIG)
 def test_a_config_that_is_none(catalog: Served, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "layout")

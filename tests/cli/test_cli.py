@@ -377,7 +377,18 @@ RELEASE = {
     "state": "active",
     "fault": None,
     "variants": [
-        {"platform": "linux/amd64", "digest": DIGEST, "index_digest": None, "providers": ["oci"], "size": 2048}
+        {
+            "platform": "linux/amd64",
+            "digest": DIGEST,
+            "index_digest": None,
+            "providers": ["oci"],
+            "size": 2048,
+            "layers": [{"digest": DIGEST, "diff_id": DIGEST, "size": 1536, "media_type": "x"}],
+            "history": [
+                {"created_by": "ADD rootfs.tar /", "layer": 0, "size": 1536},
+                {"created_by": "ENV \x1b[31m" + "x" * 200, "layer": None, "size": None},
+            ],
+        }
     ],
 }
 ON_DISK = {
@@ -436,6 +447,17 @@ def catalog() -> Table:
         f"PUT {images}/web/channels/stable": Answer(
             body={"image": "web", "name": "stable", "release": 3, "revision": 2}
         ),
+        f"POST {images}/web/channels/stable/rollback": Answer(body={"release": 2, "revision": 3, "previous": 3}),
+        f"GET {images}/web/channels/stable/history": page(
+            {
+                "revision": 2,
+                "before": 2,
+                "release": 3,
+                "at": "2026-01-02T03:04:05Z",
+                "principal": "ann",
+                "why": "faster",
+            }
+        ),
         f"POST {images}/web/evict": Answer(
             body={"evicted": [], "kept": [{"node": "n1", "release": 3, "why": "in use"}]}
         ),
@@ -457,7 +479,11 @@ def catalog() -> Table:
         ("images ls", "web (default)"),
         ("images inspect web", DIGEST),
         ("images inspect web:3", DIGEST),
+        ("images inspect web:3", f"1.5 KiB  {DIGEST}  ADD rootfs.tar /"),
+        ("images inspect web:3", f"-{'':8}-{'':72}ENV \\x1b[31mxxx"),
         ("images promote web:3", "web:stable"),
+        ("images rollback web", "web:2"),
+        ("images history web", "faster"),
         ("images evict web", "in use"),
         ("images preload web", "web"),
         ("images verify web", "whole"),

@@ -87,6 +87,8 @@ NEEDS = {
         for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire", "verify"]
     },
     "images promote": "web:1",
+    "images history": "web",
+    "images rollback": "web",
     "images publish": ".",
     "publishes cancel": "pub_1",
     "templates create": ". --name work",

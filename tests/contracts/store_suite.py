@@ -2,8 +2,9 @@
 
 from sandbay.adapters.store.changes import WRITES
 from sandbay.adapters.store.queries import ANSWERS
-from sandbay.ports import changes, store
+from sandbay.ports import changes, channels, store
 from tests.contracts.store_catalog_suite import CatalogSuite
+from tests.contracts.store_channels_suite import ChannelsSuite
 from tests.contracts.store_contracts_suite import ContractsSuite
 from tests.contracts.store_fleet_suite import FleetSuite
 from tests.contracts.store_publishes_suite import PublishesSuite
@@ -15,6 +16,7 @@ from tests.contracts.store_templates_suite import TemplatesSuite
 
 class StoreSuite(
     CatalogSuite,
+    ChannelsSuite,
     ContractsSuite,
     FleetSuite,
     RecordsSuite,
@@ -26,6 +28,6 @@ class StoreSuite(
     """All of it."""
 
     def test_every_query_and_every_change_of_the_port_is_known(self) -> None:
-        kinds = {it for module in (changes, store) for it in vars(module).values() if isinstance(it, type)}
+        kinds = {it for module in (changes, channels, store) for it in vars(module).values() if isinstance(it, type)}
         assert set(WRITES) == {it for it in kinds if issubclass(it, changes.Change) and it is not changes.Change}
         assert set(ANSWERS) == {it for it in kinds if issubclass(it, store.Query) and it is not store.Query}

@@ -184,6 +184,11 @@ def test_what_an_index_says_of_platforms(extra: dict[str, Any], platform: Platfo
         {"config": {"User": 0}},
         {"config": {"User": "a\0b"}},
         {"config": {"Entrypoint": ["\ud800"]}},
+        {"history": {}},
+        {"history": ["RUN x"]},
+        {"history": [{"created_by": ["RUN"]}]},
+        {"history": [{"created_by": "a\0b"}]},
+        {"history": [{"empty_layer": "yes"}]},
     ],
 )
 def test_a_config_is_one_or_is_refused(changes: dict[str, Any]) -> None:
@@ -194,6 +199,29 @@ def test_a_config_may_say_nothing_of_running() -> None:
     for inner in (None, {}, {"Cmd": None, "Env": None, "User": None}):
         image = parse_config(changed(CONFIG, config=inner)).image
         assert (image.entrypoint, image.cmd, image.env, image.user) == (None, None, (), "")
+
+
+STEP, EMPTY = {"created_by": "RUN x"}, {"created_by": "ENV A=1", "empty_layer": True}
+
+
+@pytest.mark.parametrize(
+    "told, steps",
+    [
+        (None, []),
+        ([], []),
+        ([EMPTY, STEP, EMPTY], [("ENV A=1", None), ("RUN x", 0), ("ENV A=1", None)]),
+        ([{}], [("", 0)]),
+        ([{"created_by": None, "empty_layer": None}], [("", 0)]),
+        ([{"created_by": "y" * 301}], [("y" * 299 + "…", 0)]),
+        ([EMPTY], []),
+        ([STEP, STEP], []),
+        ([STEP, *[EMPTY] * 999], [("RUN x", 0), *[("ENV A=1", None)] * 999]),
+        ([STEP, *[EMPTY] * 1000], []),
+    ],
+)
+def test_a_history_is_told_where_it_fits_the_layers(told: Any, steps: list[tuple[str, int | None]]) -> None:
+    config = parse_config(changed(CONFIG, history=told))
+    assert [(step.created_by, step.layer) for step in config.history] == steps
 
 
 def test_layers_and_diff_ids_are_as_many() -> None:

@@ -297,6 +297,28 @@ def test_promote_retire_evict_preload(sdk: Any, connect: Connect) -> None:
             images.release("web:nightly")
 
 
+def test_a_channel_goes_back_and_tells_where_it_was(sdk: Any, connect: Connect) -> None:
+    moves = [
+        {"revision": 2, "before": 1, "release": 3, "at": "2026-01-02T03:04:05Z", "principal": "ann", "why": "faster"},
+        {"revision": 1, "before": None, "release": 1, "at": "2026-01-01T03:04:05Z", "principal": "system", "why": ""},
+    ]
+    script = catalog(
+        POST_images__web__channels__stable__rollback=Answer(body={"release": 1, "revision": 3, "previous": 3}),
+        GET_images__web__channels__canary__history=page(*moves),
+    )
+    with scripted(script) as server:
+        images = sdk.AdminClient(transport=connect(server.url)).images
+        back = images.rollback("web", why="slower")
+        assert (back.release, back.previous) == (1, 3)
+        assert server.asked[-1].json == {"why": "slower"}
+        told = images.history("web", channel="canary")
+        assert [(it.revision, it.before, it.release, it.principal) for it in told] == [
+            (2, 1, 3, "ann"),
+            (1, None, 1, "system"),
+        ]
+        assert len(images.history("web", channel="canary", limit=1)) == 1
+
+
 def test_promote_wants_to_know_which_release(sdk: Any, connect: Connect) -> None:
     with scripted(catalog()) as server:
         with pytest.raises(UnknownReferenceError) as caught:

@@ -1,4 +1,4 @@
-"""The catalog's use cases: images, their states, channels. Registering is `app.register`."""
+"""The catalog's use cases: images and their states. Registering is `app.register`, channels move in `app.channels`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +11,9 @@ from sandbay.domain.catalog import Channel, Image, ImageEntry, ImageState, Relea
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ImageId
 from sandbay.domain.reasons import Reason
-from sandbay.domain.reference import STABLE, is_channel_name, is_image_name
-from sandbay.domain.release import NOT_RUNNABLE, RELEASE_MOVES, ReleaseState
-from sandbay.ports.changes import AddImage, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
+from sandbay.domain.reference import STABLE, is_image_name
+from sandbay.domain.release import RELEASE_MOVES, ReleaseState
+from sandbay.ports.changes import AddImage, ChangeImage, Conflict, ConflictKind, MoveRelease
 from sandbay.ports.store import CatalogOf, Images
 
 _NAME_RULE = "lower-case letters, digits and -, at most 63, not starting with -"
@@ -143,35 +143,6 @@ def change_release(core: Core, actor: Actor, name_or_id: str, number: int, state
         raise revision_stale(conflict) from conflict
     core.changed.set()
     return find_release(find_image(core, name_or_id), number)
-
-
-def promote(
-    core: Core, actor: Actor, name_or_id: str, channel: str, number: int, expected_revision: int | None, why: str
-) -> ImageEntry:
-    """Point a channel at an active release. Existing Sessions keep theirs."""
-    if not is_channel_name(channel):
-        message = "a channel name is a letter, then letters, digits, '.', '_', '-', at most 63"
-        raise RefusedError(Reason.INVALID_BODY, message, param="channel")
-    entry = find_image(core, name_or_id)
-    held = find_release(entry, number)
-    _check_active(entry, held)
-    pointer = entry.channels.get(channel)
-    facts = {"channel": channel, "from": pointer.number if pointer else None, "to": number}
-    move = MoveChannel(entry.image.id, channel, number, expected_revision, core.clock.now(), actor.principal, why)
-    try:
-        core.store.apply(move, audit.done(core, actor, "channel.promote", entry.image.id, facts))
-    except Conflict as conflict:
-        raise revision_stale(conflict) from conflict
-    core.changed.set()
-    return find_image(core, name_or_id)
-
-
-def _check_active(entry: ImageEntry, held: ReleaseEntry) -> None:
-    if entry.image.state is ImageState.RETIRED:
-        raise RefusedError(Reason.IMAGE_RETIRED, f"{entry.image.name} is retired")
-    if held.status.state in NOT_RUNNABLE:
-        reason, what = NOT_RUNNABLE[held.status.state]
-        raise RefusedError(reason, f"{entry.image.name}:{held.release.number} {what}", param="release")
 
 
 def stable_or(entry: ImageEntry, number: int | None) -> ReleaseEntry:

@@ -12,8 +12,9 @@ from typing import Any
 import structlog
 
 from sandbay.app import audit
+from sandbay.app.channels import Move, promote
 from sandbay.app.core import SYSTEM, Actor, Core
-from sandbay.app.images import change_image, create_image, promote
+from sandbay.app.images import change_image, create_image
 from sandbay.app.publish import CANCELLED, decide, entry_of, find
 from sandbay.app.publish_inputs import Prepared, find_bases, open_context, platform_of, prepare
 from sandbay.app.register import FromBuild, Registration, register
@@ -265,7 +266,7 @@ def _towards_done(core: Core, row: Publish, entry: ImageEntry, held: ReleaseEntr
         pointer = entry.channels.get(channel)
         if pointer is None or pointer.number != held.release.number:
             by = Actor(row.principal, KeyKind.ADMINISTRATOR)
-            promote(core, by, entry.image.id, channel, held.release.number, None, f"publish {row.id}")
+            promote(core, by, entry.image.id, Move(channel, held.release.number, why=f"publish {row.id}"))
     facts = {"release": f"{entry.image.name}:{held.release.number}", "built": row.built}
     after = replace(row, phase=_P.DONE, ended_at=core.clock.now(), revision=row.revision + 1)
     core.store.apply(ChangePublish(after), audit.done(core, SYSTEM, "publish.done", row.id, facts))

@@ -5,21 +5,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import checking, connect, disk, explaining, listing, options, readiness, render, verifying
+from sandbay.cli import channels, checking, connect, disk, explaining, listing, options, readiness, render, verifying
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
 if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
-    from sandbay.sdk.releases import Release
+    from sandbay.sdk.releases import Release, Variant
     from sandbay.sdk.resources import Image
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command()(channels.promote)
+app.command()(channels.rollback)
+app.command()(channels.history)
 app.command()(checking.check)
 app.command()(verifying.verify)
 app.command()(disk.df)
+
+_STEP_WIDTH = 80
 
 Node = Annotated[str | None, typer.Option(help="Only on this node.")]
 Archive = Annotated[
@@ -98,24 +103,6 @@ def inspect(reference: options.Ref, *, as_json: options.Json = False, quiet: opt
 
 
 @app.command()
-def promote(
-    reference: Annotated[str, typer.Argument(metavar="REF", help="A release, as NAME:7.")],
-    *,
-    to: Annotated[str, typer.Option(metavar="CHANNEL", help="The channel to move.")] = "stable",
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
-    """Point a channel at a release. Sessions that live keep theirs."""
-    with connect.administrator() as admin:
-        channel = admin.images.promote(reference, to=to)
-        name = reference.partition(":")[0].partition("@")[0]
-    if as_json:
-        render.document({"image": name, "channel": to, "release": channel.release, "revision": channel.revision})
-    elif not quiet:
-        render.line(f"{name}:{to}", "is now", f"{name}:{channel.release}")
-
-
-@app.command()
 def evict(
     reference: options.Ref,
     *,
@@ -143,7 +130,7 @@ def preload(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Have nodes fetch an image ahead of its first Session."""
+    """Have nodes fetch an image ahead of its first Session. Where it has failed it is tried again at once."""
     with connect.administrator() as admin:
         admin.images.preload(reference, node=node)
     _done({"preload": reference, "node": node}, f"{reference} will be fetched", as_json=as_json, quiet=quiet)
@@ -195,7 +182,24 @@ def _show(image: "Image", release: "Release | None") -> None:
         render.line(f"{variant.platform:<12}", variant.digest, render.size(variant.size), " ".join(variant.providers))
         if variant.source is not None:
             render.line(f"{'from':<12}", variant.source)
+        _show_layers(variant)
     checking.show(release)
+
+
+def _show_layers(variant: "Variant") -> None:
+    """The layers from the bottom, between the steps that left none; without a history, the layers alone."""
+    layers = variant.layers
+    steps = [(step.created_by, step.layer) for step in variant.history] or [("", at) for at in range(len(layers))]
+    rows = [
+        [
+            None if at is None else render.size(layers[at].size),
+            None if at is None else layers[at].digest,
+            by if len(by) <= _STEP_WIDTH else by[: _STEP_WIDTH - 1] + "…",
+        ]
+        for by, at in steps
+    ]
+    if rows:
+        render.table(["SIZE", "LAYER", "CREATED BY"], rows)
 
 
 def _done(facts: Mapping[str, Any], sentence: str, *, as_json: bool, quiet: bool) -> None:

@@ -43,6 +43,18 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelMove:
+    """One line of a channel's history: who pointed it where, from where, and why. `before` is None for its first."""
+
+    revision: int
+    before: int | None
+    number: int
+    at: datetime
+    principal: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseEntry:
     """A release, where it stands, what it promises, and the newest report of each variant that was checked."""
 

@@ -4,7 +4,7 @@ A variant is what one Session runs: one platform, the artifacts that identify it
 bytes say of themselves. `content_key` names the content; everything that is keyed by bytes uses it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -54,6 +54,14 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an image's making: what its builder wrote of it, and which layer it left, from 0, or None."""
+
+    created_by: str
+    layer: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ImageConfig:
     """What the image says of running it. None means that it says nothing."""
 
@@ -67,7 +75,10 @@ class ImageConfig:
 
 @dataclass(frozen=True)
 class Variant:
-    """One platform's identity within a release. Written once. `source` is where a registry had it, by digest."""
+    """One platform's identity within a release. Written once.
+
+    `source` is where a registry had it, by digest. `history` is empty where the image tells none that fits its layers.
+    """
 
     platform: Platform
     artifacts: Mapping[str, Artifact]
@@ -78,6 +89,7 @@ class Variant:
     config_size: int = 0
     index_digest: str | None = None
     source: str | None = None
+    history: tuple[Step, ...] = ()
 
     @cached_property
     def content_key(self) -> ContentKey:
@@ -89,6 +101,15 @@ class Variant:
         """The manifest digest, or None where a provider has none."""
         artifact = self.artifacts.get(MANIFEST_DIGEST)
         return artifact.value if artifact else None
+
+    @property
+    def blobs(self) -> Sequence[tuple[str, int]]:
+        """Digest and size of all that the installation's store has of it; nothing where there are no bytes of ours."""
+        manifest, config = (self.artifacts.get(name) for name in (MANIFEST_DIGEST, IMAGE_ID))
+        if manifest is None or config is None or not self.manifest_size:
+            return []
+        documents = [(manifest.value, self.manifest_size), (config.value, self.config_size)]
+        return [*documents, *((layer.digest, layer.size) for layer in self.layers)]
 
     @property
     def size(self) -> int:

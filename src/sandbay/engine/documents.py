@@ -49,6 +49,13 @@ class Document:
             raise self.fault(f"{name} must be a whole number")
         return value
 
+    def flag(self, name: str) -> bool:
+        """A boolean member; absent or null means false."""
+        value = self.members.get(name, False)
+        if not isinstance(value, bool | None):
+            raise self.fault(f"{name} must be true or false")
+        return bool(value)
+
     def texts(self, name: str) -> tuple[str, ...] | None:
         """A list of strings, or None when it is absent or null."""
         if not self.has(name):

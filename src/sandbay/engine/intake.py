@@ -82,6 +82,7 @@ class _Image:
             manifest_size=self.descriptor.size,
             config_size=self.manifest.config.size,
             index_digest=self.index_digest,
+            history=self.config.history,
         )
 
 

@@ -1,11 +1,12 @@
 """Indexes, manifests and configs as small values: pure parsing, every doubt is a refusal."""
 
+import itertools
 from dataclasses import dataclass
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import ImageConfig, Layer
+from sandbay.domain.release import ImageConfig, Layer, Step
 from sandbay.engine.digest import parse_digest
 from sandbay.engine.documents import Document, read_document
 from sandbay.engine.limits import Limits, exceeded
@@ -16,6 +17,8 @@ FULL_NAME = "io.containerd.image.name"
 _ATTESTATION = "vnd.docker.reference.type"
 _UNKNOWN = "unknown"
 _SCHEMA = 2
+_STEPS = 1000
+_STEP_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,12 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the config says: for which platform, which tars, and how to run it."""
+    """What the config says: for which platform, which tars, how to run it, and how it was made."""
 
     platform: Platform
     diff_ids: tuple[str, ...]
     image: ImageConfig
+    history: tuple[Step, ...]
 
 
 def parse_index(data: bytes, said: str = OCI_INDEX) -> tuple[IndexEntry, ...]:
@@ -100,7 +104,7 @@ def parse_config(data: bytes) -> Config:
     platform = _platform(document)
     if platform is None:
         raise document.fault("os and architecture must name a platform")
-    return Config(platform, diff_ids, _image_config(document.part("config")))
+    return Config(platform, diff_ids, _image_config(document.part("config")), _history(document, len(diff_ids)))
 
 
 def layers_of(manifest: Manifest, config: Config) -> tuple[Layer, ...]:
@@ -193,3 +197,18 @@ def _image_config(part: Document | None) -> ImageConfig:
         workdir=part.text("WorkingDir", ""),
         stop_signal=part.text("StopSignal", ""),
     )
+
+
+def _history(document: Document, layers: int) -> tuple[Step, ...]:
+    """What each step left. It is a remark: nothing where it does not fit the layers or is too long to be read."""
+    parts = document.parts("history") if document.has("history") else ()
+    filled = itertools.count()
+    steps = tuple(
+        Step(_shortened(part.text("created_by", "")), None if part.flag("empty_layer") else next(filled))
+        for part in parts
+    )
+    return steps if next(filled) == layers and len(steps) <= _STEPS else ()
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _STEP_LENGTH else text[: _STEP_LENGTH - 1] + "…"

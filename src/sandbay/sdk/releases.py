@@ -9,9 +9,38 @@ from sandbay.sdk.resources import Reason
 from sandbay.sdk.wire import Resource, each, moment, take
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer: its blob's digest and `size` in bytes, and the digest of the tar inside."""
+
+    digest: str
+    diff_id: str
+    size: int
+    media_type: str
+
+    @classmethod
+    def of(cls, data: Any) -> "Layer":
+        """From one item of a variant's `layers`."""
+        return take(cls, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step of the image's making did, and which of `layers` it left; None is none. `size` in bytes."""
+
+    created_by: str
+    layer: int | None = None
+    size: int | None = None
+
+    @classmethod
+    def of(cls, data: Any) -> "Step":
+        """From one item of a variant's `history`."""
+        return take(cls, data)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Variant(Resource):
-    """A release on one platform. `size` in bytes."""
+    """A release on one platform. `size` in bytes; `history` is empty where the image tells none."""
 
     platform: str
     digest: str | None = None
@@ -20,6 +49,8 @@ class Variant(Resource):
     source: str | None = None
     providers: tuple[str, ...] = ()
     size: int | None = None
+    layers: tuple[Layer, ...] = ()
+    history: tuple[Step, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] | None = None
     """What the newest check saw, as it came."""
@@ -27,7 +58,7 @@ class Variant(Resource):
     @classmethod
     def of(cls, data: Any) -> "Variant":
         """From one item of a release's `variants`."""
-        return take(cls, data, providers=each(str), tools=verified)
+        return take(cls, data, providers=each(str), layers=each(Layer.of), history=each(Step.of), tools=verified)
 
 
 def verified(tools: Any) -> Mapping[str, str]:

@@ -136,10 +136,11 @@ class Session(Resource):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """Where a channel points."""
+    """Where a channel points; `previous` is the release before, where that was asked for."""
 
     release: int
     revision: int | None = None
+    previous: int | None = None
 
     @classmethod
     def of(cls, data: Any) -> "Channel":

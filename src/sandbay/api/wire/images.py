@@ -1,4 +1,4 @@
-"""Images and their channels; what a project may use."""
+"""Images; what a project may use."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -33,16 +33,6 @@ class ImageChange(In):
     expected_revision: Revision | None = Field(default=None, description="Refuse if it has another one by now.")
 
 
-class ChannelIn(In):
-    """Where a channel should point."""
-
-    release: Annotated[int, Field(ge=1, le=999_999_999)] = Field(description="The release's number.")
-    expected_revision: Revision | None = Field(
-        default=None, description="Refuse if the channel has another one by now; 0: if it exists."
-    )
-    why: Words = Field(default="", description="Kept in the channel's history.")
-
-
 class NodesIn(In):
     """Which release, on which node."""
 
@@ -57,13 +47,6 @@ class PointerOut(Out):
 
     release: int = Field(description="The release's number.")
     revision: int = Field(description="Rises with every move.")
-
-
-class ChannelOut(PointerOut):
-    """A channel."""
-
-    image: str = Field(description="The image's name.")
-    name: str = Field(description="The channel's name.")
 
 
 class ImageOut(Out):
@@ -127,11 +110,6 @@ class EvictionOut(Out):
 
 def _pointer(channel: Channel) -> PointerOut:
     return PointerOut(release=channel.number, revision=channel.revision)
-
-
-def channel_out(entry: ImageEntry, channel: Channel) -> ChannelOut:
-    """From the domain."""
-    return ChannelOut(image=entry.image.name, name=channel.name, release=channel.number, revision=channel.revision)
 
 
 def image_out(entry: ImageEntry, default: ImageId | None) -> ImageOut:

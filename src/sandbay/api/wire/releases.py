@@ -22,7 +22,7 @@ from sandbay.app.register import FromRegistry, FromUpload, Registration, Runtime
 from sandbay.app.registries import parse_source
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.readiness import ReadinessState
-from sandbay.domain.release import IMAGE_ID, Fault, Known, ReleaseState, Variant
+from sandbay.domain.release import IMAGE_ID, Fault, Known, ReleaseState, Step, Variant
 from sandbay.ports.image_source import Copied
 
 
@@ -136,6 +136,14 @@ class LayerOut(Out):
     media_type: str = Field(description="How it is packed.")
 
 
+class StepOut(Out):
+    """One step of the image's making, as its builder wrote it down."""
+
+    created_by: str = Field(description="What the step did; at most 300 characters of it.")
+    layer: int | None = Field(description="Which of `layers` it left, from 0; null when it left none.")
+    size: int | None = Field(description="Bytes of that layer's blob; null when it left none.")
+
+
 class ConfigOut(Out):
     """What the image says of running it; null where it says nothing."""
 
@@ -165,6 +173,9 @@ class VariantOut(Out):
     providers: list[str] = Field(description="The kinds of provider that can run it.")
     size: int = Field(description="Bytes to fetch.")
     layers: list[LayerOut] = Field(description="From the bottom.")
+    history: list[StepOut] = Field(
+        description="How it was made, from the first step; empty where the image tells nothing that fits its layers."
+    )
     config: ConfigOut = Field(description="What the image says of running it.")
     artifacts: dict[str, ArtifactOut] = Field(description="Every value that identifies it.")
     tools: ToolVersions = Field(description="Its verified tools: name → version, or `unverified`.")
@@ -232,6 +243,11 @@ def _config(variant: Variant) -> ConfigOut:
     )
 
 
+def _step(variant: Variant, step: Step) -> StepOut:
+    size = None if step.layer is None else variant.layers[step.layer].size
+    return StepOut(created_by=step.created_by, layer=step.layer, size=size)
+
+
 def _variant(held: ReleaseEntry, variant: Variant) -> VariantOut:
     checked = held.checked.get(variant.content_key)
     image_id = variant.artifacts.get(IMAGE_ID)
@@ -246,6 +262,7 @@ def _variant(held: ReleaseEntry, variant: Variant) -> VariantOut:
         layers=[
             LayerOut(digest=x.digest, diff_id=x.diff_id, size=x.size, media_type=x.media_type) for x in variant.layers
         ],
+        history=[_step(variant, step) for step in variant.history],
         config=_config(variant),
         artifacts={name: ArtifactOut(value=a.value, known=a.known) for name, a in variant.artifacts.items()},
         tools=versions_out(held.tools(variant)),

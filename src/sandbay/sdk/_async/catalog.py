@@ -4,8 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._async.channels import IMAGES as _IMAGES
+from sandbay.sdk._async.channels import AsyncChannels
 from sandbay.sdk._async.following import async_followed
-from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk._async.transport import AsyncCall
 from sandbay.sdk._async.uploads import async_upload
 from sandbay.sdk.archive import ArchiveFile
 from sandbay.sdk.catalog import STABLE, Asked, prepare_failed, summed
@@ -19,17 +21,13 @@ from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import async_work
 from sandbay.sdk.verification import Verification
 
-_IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
 _PATIENCE = 60.0
 _PAUSE = 1.0
 
 
-class AsyncImages:
+class AsyncImages(AsyncChannels):
     """The catalog's images. Methods that take a reference know `NAME`, `NAME:CHANNEL`, `NAME:7`, `NAME@DIGEST`."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
     async def list(self) -> Sequence[Image]:
         """All images."""
@@ -192,20 +190,6 @@ class AsyncImages:
             release = Release.of(await self._transport.send(AsyncCall("GET", path, patience=_PATIENCE)))
         return release
 
-    async def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
-        """Point a channel at a release. Raises `ChoosingError` (release_pending, release_rejected, …)."""
-        asked = parse(reference)
-        if asked.is_whole_image:
-            message = f"say which release of {asked.name} to promote, as {asked.name}:7"
-            raise UnknownReferenceError(message, code="invalid_reference", param="reference")
-        number = asked.number if asked.number is not None else (await self.release(reference)).number
-        body = {"release": number, "why": why}
-        return Channel.of(
-            await self._transport.send(
-                AsyncCall("PUT", f"{_IMAGES}/{segment(asked.name)}/channels/{segment(to)}", json=said(body))
-            )
-        )
-
     async def retire(self, reference: str) -> None:
         """No new Sessions on an image, or on one release of it; those that live go on."""
         await self._become(reference, "retired")
@@ -237,7 +221,7 @@ class AsyncImages:
         return Evicted.of(await self._act_on_nodes(reference, "evict", node) or {})
 
     async def preload(self, reference: str, *, node: str | None = None) -> None:
-        """Wish that nodes hold the image; they fetch it in their own time."""
+        """Wish that nodes hold the image; they fetch it in their own time, at once where it has failed."""
         await self._act_on_nodes(reference, "preload", node)
 
     async def verify(

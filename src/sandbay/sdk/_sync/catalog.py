@@ -5,8 +5,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
+from sandbay.sdk._sync.channels import IMAGES as _IMAGES
+from sandbay.sdk._sync.channels import Channels
 from sandbay.sdk._sync.following import followed
-from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk._sync.transport import Call
 from sandbay.sdk._sync.uploads import upload
 from sandbay.sdk.archive import ArchiveFile
 from sandbay.sdk.catalog import STABLE, Asked, prepare_failed, summed
@@ -20,17 +22,13 @@ from sandbay.sdk.transport import segment
 from sandbay.sdk.twins import work
 from sandbay.sdk.verification import Verification
 
-_IMAGES = "/core/v1/sandbox/images"
 _VERIFIED_WITHIN = 1800.0
 _PATIENCE = 60.0
 _PAUSE = 1.0
 
 
-class Images:
+class Images(Channels):
     """The catalog's images. Methods that take a reference know `NAME`, `NAME:CHANNEL`, `NAME:7`, `NAME@DIGEST`."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     def list(self) -> Sequence[Image]:
         """All images."""
@@ -187,20 +185,6 @@ class Images:
             release = Release.of(self._transport.send(Call("GET", path, patience=_PATIENCE)))
         return release
 
-    def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
-        """Point a channel at a release. Raises `ChoosingError` (release_pending, release_rejected, …)."""
-        asked = parse(reference)
-        if asked.is_whole_image:
-            message = f"say which release of {asked.name} to promote, as {asked.name}:7"
-            raise UnknownReferenceError(message, code="invalid_reference", param="reference")
-        number = asked.number if asked.number is not None else (self.release(reference)).number
-        body = {"release": number, "why": why}
-        return Channel.of(
-            self._transport.send(
-                Call("PUT", f"{_IMAGES}/{segment(asked.name)}/channels/{segment(to)}", json=said(body))
-            )
-        )
-
     def retire(self, reference: str) -> None:
         """No new Sessions on an image, or on one release of it; those that live go on."""
         self._become(reference, "retired")
@@ -232,7 +216,7 @@ class Images:
         return Evicted.of(self._act_on_nodes(reference, "evict", node) or {})
 
     def preload(self, reference: str, *, node: str | None = None) -> None:
-        """Wish that nodes hold the image; they fetch it in their own time."""
+        """Wish that nodes hold the image; they fetch it in their own time, at once where it has failed."""
         self._act_on_nodes(reference, "preload", node)
 
     def verify(

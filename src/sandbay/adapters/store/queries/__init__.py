@@ -4,7 +4,17 @@ from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
-from sandbay.adapters.store.queries import catalog, contracts, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.queries import (
+    catalog,
+    channels,
+    contracts,
+    fleet,
+    projects,
+    publishes,
+    records,
+    sessions,
+    templates,
+)
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.ports.store import Query
 
@@ -12,6 +22,7 @@ T = TypeVar("T")
 
 ANSWERS: Answers = {
     **catalog.ANSWERS,
+    **channels.ANSWERS,
     **contracts.ANSWERS,
     **fleet.ANSWERS,
     **projects.ANSWERS,
