@@ -35,7 +35,7 @@ def _quickstart(_options: argparse.Namespace, rest: list[str]) -> int:
 
 def _test(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
-    command = [PYTHON, "-m", "pytest", *_TESTS.get(tuple(rest), rest)]
+    command: list[str] = [str(PYTHON), "-m", "pytest", *_TESTS.get(tuple(rest), rest)]
     code = run(command if is_root() else as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))
     if not rest:
         say("Left out: the tests marked slow. ./dev test --all runs them, too, as .ci/run does.")
@@ -44,7 +44,7 @@ def _test(_options: argparse.Namespace, rest: list[str]) -> int:
 
 # All of them take every core; a part is quicker without workers to start, and easier to debug.
 _WHOLE = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-_TESTS = {(): [*_WHOLE, "-m", "not slow"], ("--all",): _WHOLE}
+_TESTS: dict[tuple[str, ...], list[str]] = {(): [*_WHOLE, "-m", "not slow"], ("--all",): _WHOLE}
 
 
 def _bench(_options: argparse.Namespace, rest: list[str]) -> int:
