@@ -132,7 +132,7 @@ def preload(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Have nodes fetch an image ahead of its first Session."""
+    """Have nodes fetch an image ahead of its first Session. Where it has failed it is tried again at once."""
     with connect.administrator() as admin:
         admin.images.preload(reference, node=node)
     _done({"preload": reference, "node": node}, f"{reference} will be fetched", as_json=as_json, quiet=quiet)
