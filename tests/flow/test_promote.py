@@ -1,22 +1,25 @@
 """What becomes of a gated promotion, over every state that a node can be in."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbay.domain.node import NodeView
+from sandbay.domain.ids import ImageId, NodeId, PromotionId
+from sandbay.domain.node import Node, NodeView
+from sandbay.domain.platform import Platform
 from sandbay.domain.promotion import Promotion
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import Fault
 from sandbay.flow.promote import Fails, PromotionView, Settles, Waits, progress, promote
-from tests.contracts.store_things import NOW, node, promotion
 
 S = ReadinessState
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OVER = NOW + timedelta(seconds=60)
 RETIRED = Fault(Reason.RELEASE_RETIRED, "it is retired")
 BAD = Fault(Reason.MALFORMED_LAYER, "it is no tar")
 READY = Readiness(S.READY)
@@ -25,11 +28,13 @@ RETRIED = replace(FAILED, retry_at=NOW)
 
 
 def on(name: str, readiness: Readiness, *, online: bool = True) -> NodeView:
-    return NodeView(node(name), online, 0, readiness)
+    return NodeView(
+        Node(NodeId(f"node_{name}"), name, "oci", "runc", Platform("linux", "amd64"), 4), online, 0, readiness
+    )
 
 
 def view(*nodes: NodeView, gate: int | None = None, **changes: Any) -> PromotionView:
-    asked: Promotion = promotion(nodes=gate)
+    asked = Promotion(PromotionId("prm_1"), ImageId("img_web"), "stable", 2, 1, 1, gate, OVER, NOW, "ann")
     return replace(PromotionView(asked, NOW, asked.expected, None, nodes), **changes)
 
 
@@ -73,21 +78,20 @@ def test_nobody_to_run_it_is_nobody_ready() -> None:
 
 def test_the_time_is_over_even_when_all_are_ready_by_then() -> None:
     """Whoever was told an hour is not surprised in the second one, be it that Core was down meanwhile."""
-    over = promotion().deadline
-    before = over - timedelta(microseconds=1)
+    before = OVER - timedelta(microseconds=1)
     assert promote(view(on("a", READY), now=before)) == Settles()
-    late = promote(view(on("a", READY), on("b", RETRIED), now=over))
+    late = promote(view(on("a", READY), on("b", RETRIED), now=OVER))
     assert isinstance(late, Fails)
     assert late.fault.reason is Reason.WAIT_EXPIRED
     told = {"ready": 1, "needed": 2, "missing": ["b"], "diagnostics": {"b": "malformed_layer"}}
     assert late.fault.details == told
-    assert why(view(on("a", READY), now=over)) is Reason.WAIT_EXPIRED
+    assert why(view(on("a", READY), now=OVER)) is Reason.WAIT_EXPIRED
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_channel_that_moved_meanwhile_and_a_release_that_became_unfit_are_the_reason(*, late: bool) -> None:
     """Whatever the nodes say, and before the time."""
-    now = promotion().deadline if late else NOW
+    now = OVER if late else NOW
     moved = view(on("a", READY), revision=2, unfit=RETIRED, now=now)
     outcome = promote(moved)
     assert isinstance(outcome, Fails)

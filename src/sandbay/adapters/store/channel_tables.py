@@ -51,7 +51,7 @@ promotions = Table(
     integer("number"),
     Column("before", Integer),
     integer("expected"),
-    Column("nodes", Integer, comment="how many have to be ready; null: every one that can run it"),
+    Column("nodes", Integer, comment="how many have to be ready; null: all that can run it"),
     time("deadline"),
     time("created_at"),
     text("principal"),

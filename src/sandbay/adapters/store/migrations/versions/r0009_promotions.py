@@ -23,12 +23,7 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("before", sa.Integer(), nullable=True),
         sa.Column("expected", sa.Integer(), nullable=False),
-        sa.Column(
-            "nodes",
-            sa.Integer(),
-            nullable=True,
-            comment="how many have to be ready; null: every one that can run it",
-        ),
+        sa.Column("nodes", sa.Integer(), nullable=True, comment="how many have to be ready; null: all that can run it"),
         sa.Column("deadline", TIME, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("principal", sa.String(), nullable=False),
