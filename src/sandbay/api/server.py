@@ -24,6 +24,7 @@ from sandbay.api import (
     metrics,
     nodes,
     projects,
+    promotions,
     publishes,
     readiness,
     registry_secrets,
@@ -42,7 +43,7 @@ from sandbay.domain.reasons import Reason
 VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
-    *(channels.router, registry_secrets.router, publishes.router),
+    *(channels.router, promotions.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
