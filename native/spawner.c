@@ -1,11 +1,12 @@
 /* PID 1 of a sandbox: reaps every orphan, and starts the programs that the node asks for (docs/adr/0009).
  *
- * It holds both ends of a SOCK_SEQPACKET pair, 3 and 4. The node, which may do anything on this host, takes a copy of
- * the second (pidfd_getfd), and so does the next node after it. A request is `struct request`, with the descriptors of
- * `enum passed`, less the streams for a program that gets a terminal. The document is a memory file,
- *     groups (32 bits each), program\0 folder\0 argument\0 … NAME=value\0 …
- * which the child alone reads: nothing of variable length ever reaches PID 1. Answers go to the socket that came
- * with the request. Whoever runs in here is hostile and has the same user id; `main` says what keeps it off. */
+ * Its standard input is a file of `struct sock_filter`, the filter of system calls of all that will ever run in here;
+ * without it, it ends with 2. It holds both ends of a SOCK_SEQPACKET pair, 3 and 4. The node, which may do anything on
+ * this host, takes a copy of the second (pidfd_getfd), and so does the next node after it. A request is `struct
+ * request`, with the descriptors of `enum passed`, less the streams for a program that gets a terminal. The document is
+ * a memory file of `groups (32 bits each), program\0 folder\0 argument\0 … NAME=value\0 …`, which the child alone
+ * reads: nothing of variable length ever reaches PID 1. Answers go to the socket that came with the request. Whoever
+ * runs in here is hostile and has the same user id; `main` says what keeps it off. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +83,6 @@ static void become(const struct request *wish, const int fds[], int terminal) {
   for (uint32_t i = 0; i < wish->arguments; i++) argv[i] = text(&at, end);
   for (uint32_t i = 0; i < wish->variables; i++) env[i] = text(&at, end);
   if (at != end) give_up(NOT_SET_UP, EBADMSG);
-
   must(setsid());
   if (terminal) open_terminal(wish);
   else for (int i = 0; i < 3; i++) must(dup2(fds[STREAMS + i], i));
@@ -128,6 +128,10 @@ int main(int count, char **arguments) {
   /* A socket could be taken by pidfd_getfd, ptrace or /proc/1/fd from in here, too. The file cannot be read by who runs
    * it, for which the kernel has made the process undumpable from its start; this is for where the file can. */
   prctl(PR_SET_DUMPABLE, 0);
+  off_t size = lseek(0, 0, SEEK_END);
+  struct { unsigned short length; void *code; } given = { size / 8, mmap(NULL, size, PROT_READ, MAP_PRIVATE, 0, 0) };
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || given.length * 8 != size || prctl(PR_SET_SECCOMP, 2, &given)) return 2;
+  munmap(given.code, size), dup2(1, 0);
   struct signalfd_siginfo told;
   int ends[2], status;
   syscall(SYS_close_range, OWN, ~0u, 0);

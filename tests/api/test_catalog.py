@@ -98,7 +98,8 @@ def test_channels_and_states(served: Served) -> None:
     served.image("web", "one")
     served.image("web", "two")
     stable = f"{IMAGES}/web/channels/stable"
-    assert answered(served.admin.get(stable)) == {"image": "web", "name": "stable", "release": 1, "revision": 1}
+    shown = {"image": "web", "name": "stable", "release": 1, "revision": 1, "previous": None}
+    assert answered(served.admin.get(stable)) == shown
     error = refused(
         put(stable, json={"release": 2, "expected_revision": 9}), 409, "revision_stale", "expected_revision"
     )

@@ -76,3 +76,29 @@ def test_a_damaged_blob_is_told_with_what_mends_it(house: Installation) -> None:
     assert "register" in told.out
     assert house.register("web", layout).code == 0
     assert house.ok("images", "verify", "web", "-q").out == "whole\n"
+
+
+def test_a_node_that_failed_on_a_damaged_blob_has_it_when_that_is_mended(house: Installation) -> None:
+    assert house.register("base", house.image("base")).code == 0
+    layout = house.image("web", file("data", GOOD))
+    digest = house.register("web", layout).data["variants"][0]["layers"][-1]["digest"]
+    path = house.home / "blobs" / digest.replace(":", "/")
+    data = path.read_bytes()
+    flipped = data[:-1] + bytes([data[-1] ^ 1])
+
+    def state() -> tuple[str, str | None]:
+        (row,) = house.ok("images", "readiness", "web", "--json").data["items"]
+        return row["state"], (row["fault"] or {}).get("code")
+
+    def until(*wanted: str | None) -> None:
+        house.eventually(lambda: state() == wanted)
+
+    for damaged, code in ((flipped, "digest_mismatch"), (data[:-1], "size_mismatch"), (None, "blob_missing")):
+        house.ok("images", "evict", "web")
+        until("absent", None)
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        house.ok("images", "preload", "web")
+        until("failed", code)
+        assert house.register("web", layout).code == 0
+        until("ready", None)
+        assert house.ok("run", "web", "--", "cat", "/data").out == GOOD.decode()

@@ -1,5 +1,6 @@
 """What the process that unpacks can do once it is confined, tried from inside: its own tree, and nothing else."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from sandbay.domain.errors import Refusal
-from sandbay.engine import seccomp
+from sandbay.engine import unpack_calls
 from sandbay.engine.limits import Limits
+from sandbay.engine.syscalls import numbers
 from sandbay.engine.unpack import Unpacker
 from sandbay.engine.unpack_child import Order
+from tests.support.bpf import ALLOW, KILL, judge
 from tests.support.confined import CONTROL, TRIES
 from tests.support.tar_entries import file
 from tests.support.unpacking import needs_unpacking
@@ -72,15 +75,19 @@ def test_processor_time_is_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_a_filter_is_whole_instructions_and_short_enough_to_jump(machine: str) -> None:
-    program = seccomp.program_for(machine)
+def test_the_filter_allows_the_list_of_its_own_architecture_and_no_more(machine: str) -> None:
+    program = unpack_calls.program_for(machine)
     assert program is not None
-    assert len(program) % 8 == 0
-    assert len(program) // 8 < 256
+    audit = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+    listed = {numbers(machine)[name] for name in unpack_calls._ALLOWED.split()}
+    for number in {*range(1024), *range(0x40000000, 0x40000400), 0xFFFFFFFF}:
+        assert judge(program, audit[machine], number) == (ALLOW if number in listed else errno.EPERM)
+    other = {judge(program, 0x40000003, number) for number in range(1024)}
+    assert other == {KILL}
 
 
 def test_an_unknown_machine_is_unfit_and_no_image_is_judged(tmp_path: Path) -> None:
-    assert seccomp.program_for("pdp11") is None
+    assert unpack_calls.program_for("pdp11") is None
     wrong = "sandbay.engine.unpack_child.program_for = lambda machine: None"
     command = [
         sys.executable,

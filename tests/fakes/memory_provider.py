@@ -80,7 +80,7 @@ class Knobs:
     boots: Mapping[str, str] | None = None
     crash_at: str | None = None
     prepare_began: threading.Event = field(default_factory=threading.Event)
-    failures: list[Reason] = field(default_factory=list)
+    failures: list[Refusal] = field(default_factory=list)
     trial_faults: list[Reason] = field(default_factory=list)
     trials: list[ContentKey] = field(default_factory=list)
     _gate: threading.Event = field(default_factory=threading.Event)
@@ -88,9 +88,10 @@ class Knobs:
     def __post_init__(self) -> None:
         self._gate.set()
 
-    def fail_prepare(self, reason: Reason, *, times: int = 1) -> None:
-        """Let the next prepares fail."""
-        self.failures += [reason] * times
+    def fail_prepare(self, reason: Reason, *, times: int = 1, digest: str | None = None) -> None:
+        """Let the next prepares fail; `digest`: on this blob."""
+        details = {} if digest is None else {"digest": digest}
+        self.failures += [Refusal(reason, "as the test wants it", details=details)] * times
 
     @contextlib.contextmanager
     def holding_prepare(self) -> Iterator[None]:
@@ -200,7 +201,7 @@ class MemoryProvider:
                 return
             knobs.pass_gate()
             if knobs.failures:
-                raise RefusedError(knobs.failures.pop(0), "as the test wants it")
+                raise RefusedError.of(knobs.failures.pop(0))
             self._refuse_unless_room(variant)
             if key in self.world.damaged:
                 raise RefusedError(Reason.DIGEST_MISMATCH, "the bytes do not have their digest")

@@ -9,7 +9,7 @@ import pytest
 
 from sandbay.adapters.providers.oci.bundle import CAPABILITIES, INIT, Parts, Program, process, spec
 from sandbay.adapters.providers.oci.cgroups import group_path
-from sandbay.adapters.providers.oci.seccomp import NAMESPACE_FLAGS, allowed_calls, profile
+from sandbay.adapters.providers.oci.seccomp import profile
 from sandbay.domain.command import User
 
 PARTS = Parts(
@@ -25,12 +25,6 @@ PARTS = Parts(
     seccomp=profile("x86_64"),
 )
 REAPED = replace(PARTS, spawns=False)
-FORBIDDEN = (
-    *("mount", "umount2", "unshare", "setns", "pivot_root", "open_tree", "move_mount", "fsopen", "mount_setattr"),
-    *("bpf", "perf_event_open", "init_module", "finit_module", "kexec_load", "keyctl", "add_key", "request_key"),
-    *("userfaultfd", "io_uring_setup", "open_by_handle_at", "reboot", "swapon", "settimeofday", "clock_settime"),
-    *("acct", "quotactl", "iopl", "ioperm", "syslog", "lookup_dcookie", "clone", "clone3", "personality", "socket"),
-)
 
 
 def _document() -> Any:
@@ -96,22 +90,7 @@ def test_open_files_are_bounded_by_what_this_process_may_give(available: int, gi
     assert {"type": "RLIMIT_NOFILE", "soft": given, "hard": given} in document["rlimits"]
 
 
-@pytest.mark.parametrize("name", FORBIDDEN)
-def test_calls_that_steer_the_host_are_not_allowed_outright(name: str) -> None:
-    assert name not in allowed_calls()
-
-
-def test_clone_is_allowed_without_namespaces_and_clone3_says_that_it_is_missing() -> None:
-    rules: Any = profile("x86_64")["syscalls"]
-    clone = next(rule for rule in rules if rule["names"] == ["clone"])
-    assert clone["args"] == [{"index": 0, "value": NAMESPACE_FLAGS, "op": "SCMP_CMP_MASKED_EQ", "valueTwo": 0}]
-    clone3 = next(rule for rule in rules if rule["names"] == ["clone3"])
-    assert (clone3["action"], clone3["errnoRet"]) == ("SCMP_ACT_ERRNO", 38)
-
-
-def test_sockets_of_families_that_no_namespace_divides_are_refused() -> None:
-    rules: Any = profile("x86_64")["syscalls"]
-    tests = [rule["args"][0] for rule in rules if rule["names"] == ["socket"]]
-    judge = {"SCMP_CMP_LT": int.__lt__, "SCMP_CMP_GT": int.__gt__, "SCMP_CMP_EQ": int.__eq__}
-    refused = {n for n in range(64) if not any(judge[test["op"]](n, test["value"]) for test in tests)}
-    assert refused == {38, 40}
+def test_the_runtime_installs_the_filter_where_the_first_process_does_not() -> None:
+    assert "seccomp" not in _document()["linux"]
+    reaped: Any = spec(REAPED)
+    assert reaped["linux"]["seccomp"] == profile("x86_64")

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import platform
 import random
 import shutil
 import socket
@@ -22,7 +23,8 @@ from sandbay.adapters.providers.oci import spawner
 from sandbay.adapters.providers.oci.bundle import INIT, Program
 from sandbay.adapters.providers.oci.exec_by_spawner import Spawned, UnreachableError
 from sandbay.adapters.providers.oci.pipes import Pipes
-from sandbay.adapters.providers.oci.resident import PACKAGED, Resident
+from sandbay.adapters.providers.oci.resident import PACKAGED, First, Resident
+from sandbay.adapters.providers.oci.seccomp import compiled
 from sandbay.adapters.providers.oci.spawner import BadAnswerError, Kind
 from sandbay.adapters.providers.oci.spawners import reach
 from sandbay.domain.allocation import Presence
@@ -183,7 +185,9 @@ def alone(tmp_path: Path) -> Iterator[Alone]:
     file = tmp_path / "spawner"
     shutil.copy(PACKAGED, file)
     file.chmod(0o111)
-    with subprocess.Popen([file], stdin=subprocess.DEVNULL) as process:
+    given = tmp_path / "filter"
+    given.write_bytes(compiled(platform.machine()) or b"")
+    with given.open("rb") as calls, subprocess.Popen([file], stdin=calls) as process:
         handle = os.pidfd_open(process.pid)
         try:
             with reach(handle, SECONDS) as control:
@@ -406,5 +410,5 @@ def test_it_is_used_where_it_can_be_run_and_reached(tmp_path: Path) -> None:
     assert Resident(tmp_path, PACKAGED, Path("/bin/true")).fault is None
     for program in (None, tmp_path / "none", Path("/etc/passwd"), Path("/bin/true")):
         other = Resident(tmp_path, program, Path("/bin/true"))
-        assert not other.spawns
-        assert other.place() == Path("/bin/true")
+        assert other.fault is not None
+        assert other.place() == First(Path("/bin/true"))

@@ -108,7 +108,10 @@ def get_readiness(core: TheCore, image: Name, asked: ThePage) -> ReadinessList:
 
 @router.post("/{image}/preload", status_code=202, responses=refusing(*_NAMED, Reason.NOT_FOUND))
 def post_preload(core: TheCore, actor: TheActor, image: Name, body: NodesIn = _EVERYTHING) -> ReadinessList:
-    """Wish that nodes hold a release, `stable` when none is named. They fetch it in their own time."""
+    """Wish that nodes hold a release, `stable` when none is named. They fetch it in their own time.
+
+    Where it has failed it is tried again at once, also when the fault was one of content.
+    """
     number = release_named(find_image(core, image), body.reference)
     preload(core, actor, image, number, body.node)
     return _readiness(core, image, FIRST_PAGE)
@@ -134,8 +137,8 @@ def post_verify(
 ) -> VerificationOut | Response:
     """Look at every byte again: the blobs in the installation's store, and what the nodes that are ready made of them.
 
-    What a node finds damaged is `failed(content_lost)` there, and is fetched again; sandboxes that run go on. Without a
-    reference all releases are looked at.
+    What a node finds damaged is `failed(content_lost)` there, and is fetched again; sandboxes that run go on. What
+    failed on a blob that is whole now is tried again. Without a reference all releases are looked at.
     """
     number = release_named(find_image(core, image), body.reference)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.images import find_image, find_release, list_images, stable_or
+from sandbay.app.retry import try_again
 from sandbay.app.wants import push_wants
 from sandbay.domain.catalog import ImageEntry
 from sandbay.domain.errors import RefusedError
@@ -78,14 +79,16 @@ def _holding(
 
 
 def preload(core: Core, actor: Actor, name_or_id: str, number: int | None, node: str | None) -> None:
-    """Wish for a release on a node, or on every node that is there."""
+    """Wish for a release on a node, or on every node that is there; what has failed there is tried again at once."""
     entry = find_image(core, name_or_id)
     release = stable_or(entry, number).release
     now = core.clock.now()
-    wishes = [AddWish(key, target.id, now, Why.CACHED) for key in _keys(release) for target in targets(core, node)]
+    keys, nodes = _keys(release), [target.id for target in targets(core, node)]
+    wishes = [AddWish(key, target, now, Why.CACHED) for key in keys for target in nodes]
     facts = {"release": f"{entry.image.name}:{release.number}", "nodes": [w.node for w in wishes]}
     core.store.apply(*wishes, audit.done(core, actor, "image.preload", entry.image.id, facts))
     core.changed.set()
+    try_again(core, actor, nodes, keys)
 
 
 def _keys(release: Release) -> list[ContentKey]:

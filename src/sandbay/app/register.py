@@ -13,6 +13,7 @@ from sandbay.app.contracts import ask_check
 from sandbay.app.core import Actor, Core
 from sandbay.app.images import find_image, find_release
 from sandbay.app.registries import open_registry
+from sandbay.app.retry import blobs_are_whole
 from sandbay.app.select import current_deployment
 from sandbay.app.uploads import open_source
 from sandbay.app.wants import proof_wishes
@@ -110,6 +111,7 @@ def register(
     _check(core, entry, asked)
     try:
         read = _read(core, asked, progress)
+        blobs_are_whole(core, actor, {digest for variant in read for digest, _ in variant.blobs}, "registered")
         if len(read) > 1 and any(asked.stated):
             message = "artifacts are of one platform: name that one alone"
             raise RefusedError(Reason.INVALID_BODY, message, param="platforms")

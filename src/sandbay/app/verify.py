@@ -12,11 +12,12 @@ from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.holdings import Holding, holdings, targets
 from sandbay.app.images import find_image, find_release
+from sandbay.app.retry import blobs_are_whole
 from sandbay.domain.catalog import ImageEntry
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import IMAGE_ID, Fault, Variant
+from sandbay.domain.release import Fault, Variant
 from sandbay.domain.verification import Seen, SeenBlob, SeenOnNode, Verification
 
 _CHUNK = 1 << 20
@@ -38,7 +39,10 @@ def verify(
     node: str | None,
     progress: Callable[[Looked], None] = lambda _: None,
 ) -> Verification:
-    """Look at a release or at all of an image, on one node or on all that have it ready. Nothing here is repaired."""
+    """Look at a release or at all of an image, on one node or on all that have it ready.
+
+    Nothing here is repaired; what nodes failed on and is whole now they are told to try again.
+    """
     entry = find_image(core, name_or_id)
     if number is not None:
         find_release(entry, number)
@@ -49,6 +53,7 @@ def verify(
     looking.expect(cells)
     seen = Verification(tuple(map(looking.blob, blobs)), tuple(map(looking.cell, cells)))
     core.store.apply(audit.done(core, actor, "image.verify", entry.image.id, _facts(entry, seen)))
+    blobs_are_whole(core, actor, {blob.digest for blob in seen.blobs if blob.seen is Seen.WHOLE}, "verified")
     return seen
 
 
@@ -71,17 +76,9 @@ def _blobs(entry: ImageEntry, number: int | None) -> Sequence[SeenBlob]:
     for held in entry.releases.values():
         if number in (None, held.release.number):
             for variant in held.release.variants:
-                for blob in _of(variant):
+                for blob in variant.blobs:
                     needed.setdefault(blob, []).append(held.release.number)
     return [SeenBlob(digest, size, tuple(dict.fromkeys(numbers))) for (digest, size), numbers in needed.items()]
-
-
-def _of(variant: Variant) -> Sequence[tuple[str, int]]:
-    config = variant.artifacts.get(IMAGE_ID)
-    if variant.digest is None or config is None or not variant.manifest_size:
-        return []
-    documents = [(variant.digest, variant.manifest_size), (config.value, variant.config_size)]
-    return [*documents, *((layer.digest, layer.size) for layer in variant.layers)]
 
 
 class _Looking:

@@ -18,6 +18,8 @@ app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_he
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
 app.command()(channels.promote)
+app.command()(channels.promotions)
+app.command()(channels.abort)
 app.command()(channels.rollback)
 app.command()(channels.history)
 app.command()(checking.check)
@@ -130,7 +132,7 @@ def preload(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Have nodes fetch an image ahead of its first Session."""
+    """Have nodes fetch an image ahead of its first Session. Where it has failed it is tried again at once."""
     with connect.administrator() as admin:
         admin.images.preload(reference, node=node)
     _done({"preload": reference, "node": node}, f"{reference} will be fetched", as_json=as_json, quiet=quiet)

@@ -4,7 +4,7 @@ A variant is what one Session runs: one platform, the artifacts that identify it
 bytes say of themselves. `content_key` names the content; everything that is keyed by bytes uses it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -101,6 +101,15 @@ class Variant:
         """The manifest digest, or None where a provider has none."""
         artifact = self.artifacts.get(MANIFEST_DIGEST)
         return artifact.value if artifact else None
+
+    @property
+    def blobs(self) -> Sequence[tuple[str, int]]:
+        """Digest and size of all that the installation's store has of it; nothing where there are no bytes of ours."""
+        manifest, config = (self.artifacts.get(name) for name in (MANIFEST_DIGEST, IMAGE_ID))
+        if manifest is None or config is None or not self.manifest_size:
+            return []
+        documents = [(manifest.value, self.manifest_size), (config.value, self.config_size)]
+        return [*documents, *((layer.digest, layer.size) for layer in self.layers)]
 
     @property
     def size(self) -> int:

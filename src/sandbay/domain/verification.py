@@ -10,7 +10,8 @@ from sandbay.domain.ids import NodeId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Fault
 
-_DAMAGE = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH, Reason.BLOB_MISSING})
+DAMAGE = frozenset({Reason.DIGEST_MISMATCH, Reason.SIZE_MISMATCH, Reason.BLOB_MISSING})
+"""What is said of a blob that is not what it was. Mended, it is as good as new."""
 
 
 class Seen(StrEnum):
@@ -35,7 +36,7 @@ class SeenBlob:
         """The verdict."""
         if self.fault is None:
             return Seen.WHOLE
-        return Seen.DAMAGED if self.fault.reason in _DAMAGE else Seen.UNKNOWN
+        return Seen.DAMAGED if self.fault.reason in DAMAGE else Seen.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Started by `engine.unpack` in a fresh interpreter. Plain tar on descriptor 0, one JSON document on descriptor 1:
 `{"unpacked": …}`, `{"refusal": …}` or `{"fault": …}`. From `confine` on it has a root folder with nothing but the
 layer in it, no network, no device it could open, seven capabilities and nothing to gain more with, and the kernel
-answers only the calls of `engine.seccomp`. It imports little, because every layer pays for it, and nothing late,
+answers only the calls of `engine.unpack_calls`. It imports little, because every layer pays for it, and nothing late,
 because there is nothing to import from any more.
 """
 
@@ -22,9 +22,9 @@ from sandbay.engine import linux
 from sandbay.engine.budget import Budget
 from sandbay.engine.extract import Extractor
 from sandbay.engine.limits import Limits, exceeded
-from sandbay.engine.seccomp import program_for
 from sandbay.engine.tar import TarError, TarLimitError, TarReader
 from sandbay.engine.tree import Tree
+from sandbay.engine.unpack_calls import program_for
 
 # What is left: owners and modes of any file, device nodes, file capabilities, and the marks of overlayfs (`trusted.*`).
 _CAPABILITIES = (

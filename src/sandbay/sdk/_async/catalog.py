@@ -221,7 +221,7 @@ class AsyncImages(AsyncChannels):
         return Evicted.of(await self._act_on_nodes(reference, "evict", node) or {})
 
     async def preload(self, reference: str, *, node: str | None = None) -> None:
-        """Wish that nodes hold the image; they fetch it in their own time."""
+        """Wish that nodes hold the image; they fetch it in their own time, at once where it has failed."""
         await self._act_on_nodes(reference, "preload", node)
 
     async def verify(

@@ -216,7 +216,7 @@ class Images(Channels):
         return Evicted.of(self._act_on_nodes(reference, "evict", node) or {})
 
     def preload(self, reference: str, *, node: str | None = None) -> None:
-        """Wish that nodes hold the image; they fetch it in their own time."""
+        """Wish that nodes hold the image; they fetch it in their own time, at once where it has failed."""
         self._act_on_nodes(reference, "preload", node)
 
     def verify(

@@ -11,11 +11,15 @@ from sandbay.ports.provider import Emit, OnStart
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What an exec needs to know of its sandbox; `execs` is a private folder on a tmpfs."""
+    """What an exec needs to know of its sandbox.
+
+    `execs` is a private folder on a tmpfs, `config` what the runtime started the sandbox from.
+    """
 
     name: str
     group: PurePosixPath
     execs: Path
+    config: Path
 
 
 @dataclass(frozen=True)

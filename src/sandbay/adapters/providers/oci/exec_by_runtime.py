@@ -1,4 +1,7 @@
-"""Programs started by the runtime's own exec: the way that every sandbox has, and the slower one."""
+"""Programs started by the runtime's own exec, the slower way, of sandboxes whose filter the runtime has installed.
+
+It takes the filter from what it started the sandbox from, and without one there it would start programs unfiltered.
+"""
 
 import json
 import socket
@@ -39,13 +42,23 @@ class RuntimeExec:
         return Pipes(call.stdin) if call.terminal is None else Console(folder, call.stdin, call.terminal)
 
     def start(self, sandbox: Sandbox, program: Program, folder: Path, streams: Pipes | Console) -> "_Client":
-        """Start the runtime's client, in the exec's folder and its group of the same name."""
+        """Start the runtime's client, in the exec's folder and its group of the same name.
+
+        Refuses with `start_failed` where only the sandbox's first process has the filter.
+        """
+        if not _has_filter(sandbox.config):
+            message = "the sandbox's first process does not answer, and nobody else may start programs there"
+            raise RefusedError(Reason.START_FAILED, message)
         (folder / "process.json").write_text(json.dumps(process(program, open_files=open_files())))
         files = ["--pid-file", str(folder / "pid"), "--process", str(folder / "process.json")]
         arguments = ["--detach", *files, *streams.arguments, sandbox.name]
         prefix = self._runtime.prefix(folder / "log")
         argv = exec_command(self._cgroups, sandbox.group, folder.name, prefix, arguments)
         return _Client(self._reaping.start(argv, folder / "pid", streams.give()), folder)
+
+
+def _has_filter(config: Path) -> bool:
+    return bool(json.loads(config.read_text())["linux"].get("seccomp"))
 
 
 class _Client:

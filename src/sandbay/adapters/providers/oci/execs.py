@@ -66,7 +66,10 @@ class Execs:
         self._by_runtime = RuntimeExec(runtime, cgroups, reaping)
 
     def run(self, sandbox: Sandbox, program: Program, call: Call) -> Exit | NotStarted:
-        """Run to the end. Raises `FileNotFoundError` when the sandbox is gone, and what `emit` raises."""
+        """Run to the end. Raises `FileNotFoundError` when the sandbox is gone, and what `emit` raises.
+
+        Refuses with `start_failed` where only a spawner may start programs, and it does not answer.
+        """
         name = f"e{secrets.token_hex(6)}"
         folder = sandbox.execs / name
         groups = Groups(self._cgroups, sandbox.group)
@@ -83,6 +86,10 @@ class Execs:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
             self._sweep(sandbox, groups)
+
+    def listens(self, sandbox: Sandbox) -> bool:
+        """Whether its spawner takes requests; waits for one that starts."""
+        return self._spawners.of(sandbox) is not None
 
     def abandon(self, sandbox: Sandbox) -> None:
         """End what an earlier node process had in flight."""

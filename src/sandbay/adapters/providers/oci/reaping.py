@@ -7,12 +7,33 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sandbay.adapters.providers.oci.cgroups import Aside
 
 _PROGRAM = Path(__file__).with_name("reaper.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How a client ended, its exit code or None when it took too long, and the way to hear of what it left running."""
+
+    code: int | None
+    answers: socket.socket
+
+    def ended(self, seconds: float) -> int | None:
+        """Wait for what it left running to end: its exit code, 128+n for signal n, or None when it still runs."""
+        self.answers.settimeout(seconds)
+        try:
+            ended = json.loads(self.answers.recv(4096) or b"{}").get("ended")
+        except TimeoutError:
+            return None
+        return None if ended is None else int(ended)
+
+    def close(self) -> None:
+        """Hear no more of it."""
+        self.answers.close()
 
 
 class Reaping:
@@ -40,23 +61,26 @@ class Reaping:
                 socket.send_fds(self._connected(), [request], fds)
         return answers
 
-    def call(self, argv: Sequence[str], pid_file: Path, timeout: float, apart: Aside | None = None) -> int | None:
-        """Run a client that leaves a program running, with nothing on its streams. Its exit code, None when too late.
+    def call(
+        self, argv: Sequence[str], pid_file: Path, timeout: float, apart: Aside | None = None, stdin: Path | None = None
+    ) -> Left:
+        """Run a client that leaves a program running, both with this file as their input and no output.
 
         The program becomes the reaper's child, so it is no zombie when it ends, whatever the host's first process does.
         """
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        given = os.open(stdin or os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            answers = self.start(argv, pid_file, [nothing] * 3, apart)
+            answers = self.start(argv, pid_file, [given, nothing, nothing], apart)
         finally:
             os.close(nothing)
-        with answers:
-            answers.settimeout(timeout)
-            try:
-                message = json.loads(answers.recv(4096) or b"{}")
-            except TimeoutError:
-                return None
-        return 0 if "started" in message else int(message.get("failed", 255))
+            os.close(given)
+        answers.settimeout(timeout)
+        try:
+            message = json.loads(answers.recv(4096) or b"{}")
+        except TimeoutError:
+            return Left(None, answers)
+        return Left(0 if "started" in message else int(message.get("failed", 255)), answers)
 
     def close(self) -> None:
         """End the process; what it started lives on."""

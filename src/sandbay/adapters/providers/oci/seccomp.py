@@ -1,13 +1,15 @@
 """The default seccomp profile, as data: what programs of a development machine call, and nothing that steers the host.
 
+Written in two ways: as the filter that a sandbox's spawner installs, and for the runtime where there is no spawner.
+
 Everything not listed fails with EPERM. Left out on purpose: mounts and namespaces (mount, unshare, setns,
 pivot_root, open_tree …), modules and kexec, bpf, perf, io_uring, userfaultfd, key rings, clocks of the host, swap,
 reboot, quota, raw I/O ports, acct, file handles by number (open_by_handle_at), NUMA placement of other processes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-EPERM, ENOSYS = 1, 38
+from sandbay.engine.seccomp import ENOSYS, EPERM, Rule, When, assemble
 
 _FILES = """
 access chdir chmod chown chown32 close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64
@@ -60,21 +62,42 @@ NAMESPACE_FLAGS = 0x7E020000
 """CLONE_NEW* of cgroup, uts, ipc, user, pid, net and mount; that of time does not exist for clone."""
 
 _PERSONALITIES = (0x0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
-_AF_VSOCK, _AF_ALG = 40, 38
-# Without x32, which kernels have off unless told otherwise: whoever calls by its numbers is killed. Every architecture
-# more makes each start longer, since the runtime compiles the filter anew each time.
-_ARCHITECTURES: Mapping[str, tuple[str, ...]] = {
-    "x86_64": ("SCMP_ARCH_X86_64", "SCMP_ARCH_X86"),
-    "aarch64": ("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"),
-    "riscv64": ("SCMP_ARCH_RISCV64",),
+_ALL_BITS = 0xFFFFFFFF
+# First and number, a power of two, of those that are allowed: all but ALG (38) and VSOCK (40), which reach parts of the
+# kernel that no namespace divides. Told by bits, since the kernel looks at no more than 32 of them: to a comparison,
+# 38 with a bit above is a large number.
+_SOCKET_FAMILIES = ((0, 32), (32, 4), (36, 2), (39, 1), (41, 1), (42, 2), (44, 4))
+
+_NAMES = frozenset(name for group in (_FILES, _WATCHING, _MEMORY, _PROCESSES, _TALKING) for name in group.split())
+RULES: Sequence[Rule] = (
+    Rule(tuple(sorted(_NAMES))),
+    Rule(("clone",), (When(0, NAMESPACE_FLAGS, 0),)),
+    # Its flags lie in memory, out of the filter's sight; ENOSYS makes the C library use clone.
+    Rule(("clone3",), error=ENOSYS),
+    Rule(("personality",), tuple(When(0, _ALL_BITS, value) for value in _PERSONALITIES)),
+    Rule(("socket",), tuple(When(0, _ALL_BITS - (count - 1), first) for first, count in _SOCKET_FAMILIES)),
+)
+
+# Without x32, which kernels have off unless told otherwise. Every architecture more makes each start by the runtime
+# longer, since it compiles the filter anew each time.
+_ARCHITECTURES: Mapping[str, Mapping[str, str]] = {
+    "x86_64": {"x86_64": "SCMP_ARCH_X86_64", "i386": "SCMP_ARCH_X86"},
+    "aarch64": {"aarch64": "SCMP_ARCH_AARCH64", "arm": "SCMP_ARCH_ARM"},
+    "riscv64": {"riscv64": "SCMP_ARCH_RISCV64"},
 }
+"""By `platform.machine()`, what its programs are built for: our name, and the runtime's."""
 
 
-def allowed_calls() -> tuple[str, ...]:
-    """Names of the system calls that are allowed whatever their arguments."""
-    return tuple(
-        sorted({name for group in (_FILES, _WATCHING, _MEMORY, _PROCESSES, _TALKING) for name in group.split()})
-    )
+def compiled(machine: str) -> bytes | None:
+    """The filter as the kernel takes it, for `platform.machine()`; None where the numbers of calls are not known.
+
+    Calls newer than all that we know are missing (ENOSYS) rather than forbidden, so that programs do without; runc
+    does the same.
+    """
+    try:
+        return assemble(list(_ARCHITECTURES[machine]), RULES, unknown=ENOSYS)
+    except (KeyError, ValueError):
+        return None
 
 
 def profile(machine: str) -> dict[str, object]:
@@ -82,23 +105,19 @@ def profile(machine: str) -> dict[str, object]:
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": EPERM,
-        "architectures": list(_ARCHITECTURES.get(machine, ())),
-        "syscalls": [
-            {"names": list(allowed_calls()), "action": "SCMP_ACT_ALLOW"},
-            _allow("clone", 0, "SCMP_CMP_MASKED_EQ", NAMESPACE_FLAGS, 0),
-            # Its flags lie in memory, out of the filter's sight; ENOSYS makes the C library use clone.
-            {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": ENOSYS},
-            *(_allow("personality", 0, "SCMP_CMP_EQ", value) for value in _PERSONALITIES),
-            # Both families reach parts of the kernel that no namespace divides; neither has a neighbour in use.
-            _allow("socket", 0, "SCMP_CMP_LT", _AF_ALG),
-            _allow("socket", 0, "SCMP_CMP_EQ", _AF_ALG + 1),
-            _allow("socket", 0, "SCMP_CMP_GT", _AF_VSOCK),
-        ],
+        "architectures": list(_ARCHITECTURES.get(machine, {}).values()),
+        "syscalls": [written for rule in RULES for written in _written(rule)],
     }
 
 
-def _allow(name: str, index: int, operator: str, value: int, second: int | None = None) -> dict[str, object]:
-    argument: dict[str, object] = {"index": index, "value": value, "op": operator}
-    if second is not None:
-        argument["valueTwo"] = second
-    return {"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]}
+def _written(rule: Rule) -> Sequence[dict[str, object]]:
+    """More than one: conditions of one entry would all have to hold."""
+    names: dict[str, object] = {"names": list(rule.names)}
+    if rule.error:
+        return [{**names, "action": "SCMP_ACT_ERRNO", "errnoRet": rule.error}]
+    allowed = {**names, "action": "SCMP_ACT_ALLOW"}
+    return [{**allowed, "args": [_condition(when)]} for when in rule.when] or [allowed]
+
+
+def _condition(when: When) -> dict[str, object]:
+    return {"index": when.argument, "value": when.mask, "valueTwo": when.value, "op": "SCMP_CMP_MASKED_EQ"}

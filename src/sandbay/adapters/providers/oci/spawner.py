@@ -24,6 +24,13 @@ _EXITED, _DUMPED, _SIGNAL = 0xFF00, 0x80, 0x7F
 """The parts of a wait status."""
 
 
+ENDINGS: Mapping[int, str] = {
+    1: "it could not make its socket",
+    2: "it could not install the filter of system calls",
+}
+"""Exit codes of a spawner that does not come up."""
+
+
 class Kind(IntEnum):
     """What an answer is about."""
 

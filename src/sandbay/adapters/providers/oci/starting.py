@@ -1,5 +1,6 @@
 """From a record and held layers to a running sandbox, in steps that `freeing` undoes from wherever they stopped."""
 
+import contextlib
 import json
 import platform
 import posixpath
@@ -24,10 +25,11 @@ from sandbay.adapters.providers.oci.groups import Groups
 from sandbay.adapters.providers.oci.identity import HeldImage
 from sandbay.adapters.providers.oci.network import SandboxNetwork
 from sandbay.adapters.providers.oci.reaping import Reaping
-from sandbay.adapters.providers.oci.resident import Resident
+from sandbay.adapters.providers.oci.resident import First, Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime, complaint, open_files
 from sandbay.adapters.providers.oci.seccomp import profile
+from sandbay.adapters.providers.oci.spawner import ENDINGS
 from sandbay.adapters.providers.oci.streams import NotStarted
 from sandbay.domain.command import WORKSPACE, User, find_user
 from sandbay.domain.declaration import Network
@@ -39,6 +41,10 @@ from sandbay.engine import rootfs
 START_SECONDS = 60.0
 NOOP_SECONDS = 30.0
 _SEARCHABLE = 0o711
+_BUNDLE = "bundle"
+_ENDED_SECONDS = 5.0
+_CONFINED = {"NoNewPrivs": "1", "Seccomp": "2"}
+"""Of `/proc/PID/status`; 2 is a filter."""
 USER_FILES = ("/etc/passwd", "/etc/group")
 _ROOT = User(0, 0)
 _IPV6 = Path("/proc/sys/net/ipv6")
@@ -56,7 +62,8 @@ class Places:
     def of(cls, name: str, durable: Path, run: Path, installation: str) -> "Places":
         """The places of allocation `name`."""
         volatile = run / name
-        return cls(durable, volatile, Sandbox(name, group_path(installation, name), volatile / "execs"))
+        config = volatile / _BUNDLE / "config.json"
+        return cls(durable, volatile, Sandbox(name, group_path(installation, name), volatile / "execs", config))
 
     @property
     def mounts(self) -> Path:
@@ -66,7 +73,7 @@ class Places:
     @property
     def bundle(self) -> Path:
         """The runtime's bundle."""
-        return self.volatile / "bundle"
+        return self.volatile / _BUNDLE
 
     @property
     def workspace(self) -> Path:
@@ -106,32 +113,42 @@ class Starter:
             id_base=record.base,
         )
         self._prepare(root, record, image.config, places, prove_only=prove_only)
-        self._write_bundle(record, root, places)
+        first = self.resident.place()
+        self._write_bundle(record, root, first, places)
         Groups(self.cgroups, places.sandbox.group).make()
-        self._run_init(places)
+        self._run_first(first, places)
         self._attach(record, places)
         self._prove_limits(record, places.sandbox.group)
         self._prove_running(places)
+        self._prove_confined(places.sandbox.group)
 
-    def _run_init(self, places: Places) -> None:
+    def _run_first(self, first: First, places: Places) -> None:
+        """Returns when the first process runs, and listens if it is to: that is after it has installed the filter."""
         pid_file = places.bundle / "pid"
         where = ["--bundle", str(places.bundle), "--pid-file", str(pid_file)]
         command = [*self.runtime.prefix(places.log), "run", "--detach", *where, places.sandbox.name]
         argv = create_command(self.cgroups, places.sandbox.group, command)
         apart = aside(self.cgroups, places.sandbox.group)
-        code = self.reaping.call(argv, pid_file, START_SECONDS, apart)
-        if code != 0:
-            says = "it took too long" if code is None else complaint(places.log)
-            raise start_failed("the runtime did not start the sandbox", says=says)
+        with contextlib.closing(self.reaping.call(argv, pid_file, START_SECONDS, apart, first.filter)) as left:
+            if left.code != 0:
+                says = "it took too long" if left.code is None else complaint(places.log)
+                raise start_failed("the runtime did not start the sandbox", says=says)
+            if first.filter is not None and not self.execs.listens(places.sandbox):
+                code = left.ended(_ENDED_SECONDS)
+                says = ENDINGS.get(code or 0, "nobody knows why")
+                raise start_failed("the sandbox's first process does not take requests", code=code, says=says)
 
     def _attach(self, record: AllocationRecord, places: Places) -> None:
         """Only our init runs yet, so no program of the image ever sees the namespace without its rules."""
         if record.networks[0] is Network.DISABLED:
             return
-        pid = Groups(self.cgroups, places.sandbox.group).init_pid()
+        self.network.attach(record, self._first_pid(places.sandbox.group), places.bundle)
+
+    def _first_pid(self, group: PurePosixPath) -> int:
+        pid = Groups(self.cgroups, group).init_pid()
         if pid is None:
             raise start_failed("the sandbox's first process has ended")
-        self.network.attach(record, pid, places.bundle)
+        return pid
 
     @staticmethod
     def _make_folders(places: Places) -> None:
@@ -159,13 +176,13 @@ class Starter:
             workspace.give_top(user.uid, user.gid)
         places.workspace.chmod(0o755)
 
-    def _write_bundle(self, record: AllocationRecord, root: Path, places: Places) -> None:
+    def _write_bundle(self, record: AllocationRecord, root: Path, first: First, places: Places) -> None:
         parts = Parts(
             hostname=record.hostname,
             rootfs=root,
             workspace=places.workspace,
-            init=self.resident.place(),
-            spawns=self.resident.spawns,
+            init=first.program,
+            spawns=first.filter is not None,
             base=record.base,
             group=places.sandbox.group,
             open_files=open_files(),
@@ -174,7 +191,7 @@ class Starter:
             network_files=self.network.make_files(record, places.bundle) if record.networked else None,
             ipv6=_IPV6.exists(),
         )
-        (places.bundle / "config.json").write_text(json.dumps(spec(parts)))
+        places.sandbox.config.write_text(json.dumps(spec(parts)))
 
     def _prove_limits(self, record: AllocationRecord, group: PurePosixPath) -> None:
         for file, wanted in limit_files(self.cgroups, group, record.size, swap=self.swap).items():
@@ -182,6 +199,14 @@ class Starter:
                 continue
             if (found := file.read_text().strip()) != wanted:
                 raise start_failed("a limit does not hold", limit=file.name, wanted=wanted, found=found)
+
+    def _prove_confined(self, group: PurePosixPath) -> None:
+        """Of the first process, from which all others inherit it, as the kernel shows it to the host."""
+        lines = Path(f"/proc/{self._first_pid(group)}/status").read_text().splitlines()
+        status = {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        for field, wanted in _CONFINED.items():
+            if (found := status.get(field)) != wanted:
+                raise start_failed("the sandbox is not confined", field=field, wanted=wanted, found=found)
 
     def _prove_running(self, places: Places) -> None:
         first = Program(INIT, [INIT, "-V"], {}, _ROOT, "/")

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from sandbay.adapters.store.changes import (
     catalog,
+    channels,
     contracts,
     fleet,
     projects,
@@ -26,6 +27,7 @@ from sandbay.ports.changes import Change, Conflict, ConflictKind
 
 WRITES: Writes = {
     **catalog.WRITES,
+    **channels.WRITES,
     **contracts.WRITES,
     **fleet.WRITES,
     **projects.WRITES,

@@ -8,8 +8,8 @@ from alembic import op
 from alembic.operations import BatchOperations
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 
 JSON = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 TIME = sa.DateTime(timezone=True)
