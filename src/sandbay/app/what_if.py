@@ -93,9 +93,7 @@ def _standing(core: Core) -> Standing:
     )
 
 
-def _all(
-    core: Core, asked: Callable[[Page], Query[Sequence[_Row]]], cursor: Callable[[_Row], str]
-) -> Iterator[_Row]:
+def _all(core: Core, asked: Callable[[Page], Query[Sequence[_Row]]], cursor: Callable[[_Row], str]) -> Iterator[_Row]:
     """Every row, page by page."""
     page = Page(limit=_AT_ONCE)
     while rows := core.store.read(asked(page)):

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from sandbay.api.wire.base import NO_NUL, In, Labels, Out, Reference
+from sandbay.api.wire.scopes import AgentText, ScopeText
 from sandbay.domain.binding import Mode
 from sandbay.domain.ceiling import AllowList
 from sandbay.domain.impact import Answer, AskerKind, Impact
@@ -54,6 +55,9 @@ class SupposedRetirement(In):
     release: _Number | None = Field(default=None, description="Of this release only; null for the whole image.")
 
 
+Supposed = SupposedBinding | SupposedAllowList | SupposedChannel | SupposedRetirement
+
+
 class WhatIfIn(In):
     """Exactly one thing that could be written."""
 
@@ -64,8 +68,31 @@ class WhatIfIn(In):
 
     @model_validator(mode="after")
     def _one(self) -> "WhatIfIn":
-        if sum(it is not None for it in (self.binding, self.allow_list, self.channel, self.retire)) != 1:
+        if len(self._all) != 1:
             raise ValueError("say exactly one of binding, allow_list, channel and retire")
+        return self
+
+    @property
+    def said(self) -> Supposed:
+        """The one that is said."""
+        return self._all[0]
+
+    @property
+    def _all(self) -> list[Supposed]:
+        return [it for it in (self.binding, self.allow_list, self.channel, self.retire) if it is not None]
+
+
+class OwnWhatIfIn(In):
+    """A preference that is not written: of an agent, of a scope, or without either of the project itself."""
+
+    runtime_image_id: Reference | None = Field(description="An image reference; null: there were no preference.")
+    agent: AgentText | None = Field(default=None, description="An agent of the project.")
+    scope: ScopeText | None = Field(default=None, description="A scope of the project, as `team:growth`.")
+
+    @model_validator(mode="after")
+    def _one(self) -> "OwnWhatIfIn":
+        if self.agent is not None and self.scope is not None:
+            raise ValueError("say an agent or a scope, not both")
         return self
 
 
