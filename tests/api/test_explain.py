@@ -1,4 +1,4 @@
-"""What explain answers is what admission does: over random installations, through both doors.
+"""What explain answers is what admission does, over random installations; and what would change if ….
 
 `base` is the healthy default beside every case.
 """
@@ -53,7 +53,7 @@ BINDING = st.tuples(st.sampled_from(SUBJECTS), st.sampled_from(WORDS), st.sample
 LISTED = st.lists(st.sampled_from(["base", "web", "tool"]), max_size=3, unique=True)
 LIST = st.tuples(st.sampled_from(CEILINGS), LISTED).map(lambda it: (f"allow-lists/{it[0]}", {"images": it[1]}))
 OVERRIDE = st.sampled_from(CEILINGS).map(lambda it: (f"overrides/{it}", {"override": "deny"}))
-GRANT = st.sampled_from(CEILINGS[1:]).map(lambda it: (f"grants/{it}/tool", {}))
+GRANT: st.SearchStrategy[Row] = st.sampled_from(CEILINGS[1:]).map(lambda it: (f"grants/{it}/tool", {}))
 ROWS: st.SearchStrategy[list[Row]] = st.lists(BINDING | BINDING | LIST | OVERRIDE | GRANT, max_size=6)
 WISHES = st.fixed_dictionaries(
     {},
@@ -108,3 +108,83 @@ def _without_id(response: httpx.Response) -> Any:
     if "error" in body:
         del body["error"]["request_id"]
     return response.status_code, body
+
+
+def _rows(answer: Json) -> list[tuple[str, str, str | None, str, str]]:
+    def said(it: Json) -> str:
+        return str(it["image"] or it["reason"])
+
+    return [(it["kind"], it["name"], it["project"], said(it["before"]), said(it["after"])) for it in answer["changes"]]
+
+
+TEMPLATE, AGENT, ORG = ("template", "webby", "default"), ("agent", "coder", "default"), ("scope", "org:a", None)
+SUPPOSED: list[tuple[Json, list[tuple[str | None, ...]]]] = [
+    (
+        {"binding": {"subject": "project:default", "runtime_image_id": "tool"}},
+        [
+            ("project", "default", "default", "base:1", "tool:1"),
+            ("template", "plain", "default", "base:1", "tool:1"),
+        ],
+    ),
+    ({"binding": {"subject": "agent:default:coder", "runtime_image_id": "wep"}}, [(*AGENT, "base:1", "image_unknown")]),
+    (
+        {"binding": {"subject": "scope:team:t", "runtime_image_id": "web", "mode": "enforce"}},
+        [("scope", name, None, "base:1", "web:2") for name in ("room:r", "team:t")],
+    ),
+    ({"binding": {"subject": "scope:room:r", "runtime_image_id": None}}, []),
+    ({"allow_list": {"subject": "project:default", "images": ["base"]}}, [(*TEMPLATE, "web:1", "image_not_allowed")]),
+    ({"allow_list": {"subject": "scope:org:a", "absent": True}}, []),
+    ({"channel": {"image": "base", "channel": "stable", "release": 1}}, []),
+    ({"retire": {"image": "web"}}, [(*TEMPLATE, "web:1", "image_retired")]),
+    ({"retire": {"image": "web", "release": 1}}, [(*TEMPLATE, "web:1", "release_retired")]),
+    ({"retire": {"image": "web", "release": 2}}, []),
+]
+
+
+@pytest.mark.parametrize(
+    "supposed, changed", SUPPOSED, ids=lambda it: next(iter(it), "") if isinstance(it, dict) else ""
+)
+def test_what_would_change_is_listed_and_nothing_is_written(
+    place: Place, supposed: Json, changed: list[tuple[str | None, ...]]
+) -> None:
+    admin, what = place.served.admin, f"{SANDBOX}/what-if"
+    answered(admin.put(f"{SANDBOX}/bindings/agent:default:coder", json={"runtime_image_id": "base"}))
+    before = answered(admin.get(f"{CORE}/audit"))["items"]
+    try:
+        assert _rows(answered(admin.post(what, json=supposed))) == changed
+        assert _rows(answered(admin.post(what, json=supposed))) == changed
+        assert answered(admin.get(f"{CORE}/audit"))["items"] == before
+    finally:
+        assert admin.delete(f"{SANDBOX}/bindings/agent:default:coder").status_code == 204
+
+
+def test_what_is_supposed_has_to_be_there_and_is_one_thing(place: Place) -> None:
+    admin, what = place.served.admin, f"{SANDBOX}/what-if"
+    for said, status, code in (
+        ({"retire": {"image": "wep"}}, 400, "image_unknown"),
+        ({"retire": {"image": "web", "release": 9}}, 400, "release_unknown"),
+        ({"channel": {"image": "web", "channel": "stable", "release": 9}}, 400, "release_unknown"),
+        ({"binding": {"subject": "scope:team:none", "runtime_image_id": "web"}}, 400, "scope_unknown"),
+        ({"binding": {"subject": "nobody", "runtime_image_id": "web"}}, 400, "invalid_body"),
+        ({}, 400, "invalid_body"),
+        ({"retire": {"image": "web"}, "channel": {"image": "web", "channel": "c", "release": 1}}, 400, "invalid_body"),
+    ):
+        answer = admin.post(what, json=said)
+        assert (answer.json()["error"]["code"]) == code, said
+        assert answer.status_code in (status, 404)
+
+
+def test_a_project_asks_for_its_own_preferences(place: Place) -> None:
+    client, what = place.served.project, f"{V1}/what-if"
+    assert _rows(answered(client.post(what, json={"runtime_image_id": "tool"}))) == [
+        ("project", "default", "default", "base:1", "tool:1"),
+        ("template", "plain", "default", "base:1", "tool:1"),
+    ]
+    of_agent = answered(client.post(what, json={"runtime_image_id": "tool", "agent": "coder"}))
+    assert _rows(of_agent) == [(*AGENT, "base:1", "tool:1")]
+    unknown = client.post(what, json={"runtime_image_id": "tool", "scope": "team:none"})
+    assert unknown.json()["error"]["code"] == "scope_unknown"
+    outside = place.held.post(what, json={"runtime_image_id": "tool", "scope": "org:a"})
+    assert outside.json()["error"]["code"] == "scope_unknown"
+    both = client.post(what, json={"runtime_image_id": "tool", "scope": "team:t", "agent": "coder"})
+    assert both.json()["error"]["code"] == "invalid_body"
