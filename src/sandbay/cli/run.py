@@ -44,9 +44,8 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
-        stdin = executing.standard_input(wanted=interactive and as_json)
         said = Options(
-            *(variables, user, workdir, stdin, timeout),
+            *(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout),
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
