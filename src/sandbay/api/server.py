@@ -4,7 +4,6 @@ from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -77,16 +76,10 @@ def interface() -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=threads,
-        generate_unique_id_function=_operation_id,
     )
     for router in _ROUTERS:
-        app.include_router(router)
-    list(iter_route_contexts(app.routes))  # built now: else the first request pays for it
+        app.router.routes.extend(router.routes)  # as they are: `include_router` analyses each of them a second time
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def _id_of(request: Request) -> str:
