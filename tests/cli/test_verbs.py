@@ -386,7 +386,7 @@ def test_an_export_of_the_audit_is_written_as_it_came_and_verified(
     file = tmp_path / "audit.jsonl"
     file.write_bytes(b"".join(lines))
     assert "2 entries" in sandbay("audit", "verify", str(file)).out
-    assert sandbay("audit", "verify", str(file), "--json").json["entries"] == 2
+    assert json.loads(sandbay("audit", "verify", str(file), "--json").out)["entries"] == 2
     file.write_bytes(b"".join(lines[:-1]))
     said = sandbay("audit", "verify", "--json", str(file))
     assert (said.code, said.refusal["code"], said.refusal["details"]["fault"]) == (125, "digest_mismatch", "cut_off")
@@ -412,4 +412,4 @@ def test_a_session_is_accounted_for(environ: Point, sandbay: Sandbay) -> None:
         assert "web:3" in shown
         assert "project  chosen  web" in shown
         assert sandbay("audit", "--session", SESSION, "-q").out == "web:3\n"
-        assert sandbay("audit", "--session", SESSION, "--json").json["image"] == image
+        assert json.loads(sandbay("audit", "--session", SESSION, "--json").out)["image"] == image
