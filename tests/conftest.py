@@ -1,5 +1,6 @@
 """What every test may use. The markers are in pyproject.toml."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,14 @@ pytest.register_assert_rewrite(
 )
 
 
+def pytest_configure() -> None:
+    """Whoever starts the tests with `nohup` would have every program that they start ignore SIGHUP, too."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first: at the end both cores then have small things left."""
-    items.sort(key=lambda item: E2E not in item.path.parents)
+    """The long ones first: at the end every core then has small things left."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, E2E not in item.path.parents))
 
 
 @pytest.fixture(scope="session")

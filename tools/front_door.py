@@ -35,12 +35,16 @@ def _quickstart(_options: argparse.Namespace, rest: list[str]) -> int:
 
 def _test(_options: argparse.Namespace, rest: list[str]) -> int:
     setup(quiet=True)
-    # All of it takes both cores; a part of it is quicker without workers to start, and easier to debug.
-    whole = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-    command = [str(PYTHON), "-m", "pytest", *(rest or whole)]
-    if is_root():
-        return run(command)
-    return run(as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))
+    command: list[str] = [str(PYTHON), "-m", "pytest", *_TESTS.get(tuple(rest), rest)]
+    code = run(command if is_root() else as_root([*command, "-p", "no:cacheprovider"], why="Testing real sandboxes"))
+    if not rest:
+        say("Left out: the tests marked slow. ./dev test --all runs them, too, as .ci/run does.")
+    return code
+
+
+# All of them take every core; a part is quicker without workers to start, and easier to debug.
+_WHOLE = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
+_TESTS: dict[tuple[str, ...], list[str]] = {(): [*_WHOLE, "-m", "not slow"], ("--all",): _WHOLE}
 
 
 def _bench(_options: argparse.Namespace, rest: list[str]) -> int:
@@ -119,7 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("setup", help="install system programs and Python packages, as far as missing")
     quickstart = "the tour: four images at work in one installation (--exit: then stop it all)"
     commands.add_parser("quickstart", help=quickstart, add_help=False)
-    commands.add_parser("test", help="run the tests; takes pytest's arguments", add_help=False)
+    test = "run the tests, minutes (--all: the slow ones, too); takes pytest's arguments"
+    commands.add_parser("test", help=test, add_help=False)
     bench = "measure, each figure against its baseline in the same run; takes minutes (--list: what there is)"
     commands.add_parser("bench", help=bench, add_help=False)
     check = commands.add_parser("check", help="run everything that judges the code without running it")

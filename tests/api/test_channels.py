@@ -1,8 +1,11 @@
 """Channels through HTTP: promote, roll back, and what was before. Sessions keep what they were admitted with."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.api.served import CORE, IMAGES, SESSIONS, Served, answered, refused
+from tests.api.served import CORE, IMAGES, SESSIONS, Json, Served, answered, refused
+from tests.app.world import eventually
 
 STABLE = f"{IMAGES}/web/channels/stable"
 
@@ -80,3 +83,76 @@ def test_both_moves_are_in_the_audit_with_why(served: Served) -> None:
         ("channel.rollback", "local administrator", {"channel": "stable", "from": 2, "to": 1, "why": "broken"}),
         ("channel.promote", "local administrator", {"channel": "stable", "from": 1, "to": 2, "why": "new"}),
     ]
+
+
+PROMOTIONS = f"{IMAGES}/web/promotions"
+
+
+def until_ended(served: Served, promotion: Json) -> Json:
+    path = f"{PROMOTIONS}/{promotion['id']}"
+    eventually(lambda: answered(served.admin.get(path))["outcome"] is not None)
+    return answered(served.admin.get(path))
+
+
+def test_a_promotion_tells_how_far_it_is_and_how_it_ended(served: Served) -> None:
+    three(served)
+    body = {"release": 2, "nodes": 2, "deadline_seconds": 60, "why": "faster"}
+    begun = answered(served.admin.post(PROMOTIONS, json=body), 201)
+    assert (begun["before"], begun["nodes"], begun["outcome"]) == (1, 2, None)
+    assert (begun["progress"]["ready"], begun["progress"]["needed"]) == (1, 2)
+    assert [(it["node"], it["online"], it["state"]) for it in begun["progress"]["nodes"]] == [("n1", True, "ready")]
+    other = answered(served.admin.post(PROMOTIONS, json={"release": 3, "channel": "canary"}), 201)
+    settled = until_ended(served, other)
+    assert (settled["outcome"], settled["ended_by"], settled["progress"]) == ("settled", "system", None)
+    assert answered(served.admin.get(f"{IMAGES}/web/channels/canary"))["release"] == 3
+    error = refused(served.admin.post(PROMOTIONS, json={"release": 3}), 409, "in_use", "channel")
+    assert error["details"] == {"by": [begun["id"]]}
+    aborted = answered(served.admin.post(f"{PROMOTIONS}/{begun['id']}/abort"))
+    assert (aborted["outcome"], aborted["ended_by"]) == ("aborted", "local administrator")
+    refused(served.admin.post(f"{PROMOTIONS}/{other['id']}/abort"), 409, "already_ended")
+    listed = [answered(served.admin.get(PROMOTIONS, params={"limit": 1}))]
+    listed.append(answered(served.admin.get(PROMOTIONS, params={"after": listed[0]["next"]})))
+    assert [it["id"] for page in listed for it in page["items"]] == [other["id"], begun["id"]]
+    assert answered(served.admin.get(STABLE))["release"] == 1
+    said = {
+        it["action"]: it["details"]["reason"]
+        for it in answered(served.admin.get(f"{CORE}/audit"))["items"]
+        if it["action"].startswith("promotion.") and "reason" in it["details"]
+    }
+    assert said == {"promotion.settled": None, "promotion.aborted": None}
+
+
+def test_time_that_is_over_is_told_with_the_nodes(served: Served) -> None:
+    three(served)
+    begun = answered(served.admin.post(PROMOTIONS, json={"release": 2, "nodes": 2, "deadline_seconds": 1}), 201)
+    failed = until_ended(served, begun)
+    assert (failed["outcome"], failed["failure"]["code"]) == ("failed", "wait_expired")
+    assert failed["failure"]["details"] == {"ready": 1, "needed": 2, "missing": [], "diagnostics": {}}
+    assert answered(served.admin.get(STABLE))["release"] == 1
+
+
+@pytest.mark.parametrize(
+    "body, status, code, param",
+    [
+        ({"release": 9}, 404, "release_unknown", None),
+        ({"release": 2, "channel": "7"}, 400, "invalid_body", "channel"),
+        ({"release": 2, "nodes": 0}, 400, "invalid_body", "nodes"),
+        ({"release": 2, "deadline_seconds": 0}, 400, "invalid_body", "deadline_seconds"),
+        ({"release": 2, "expected_revision": 5}, 409, "revision_stale", "expected_revision"),
+    ],
+)
+def test_what_no_promotion_can_begin_with(pair: Served, body: Json, status: int, code: str, param: str | None) -> None:
+    refused(pair.admin.post(PROMOTIONS, json=body), status, code, param)
+    assert answered(pair.admin.get(PROMOTIONS))["items"] == []
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """With `web` in two releases; nothing here changes it."""
+    it = Served(tmp_path_factory.mktemp("pair"))
+    try:
+        it.image("web", "web-1")
+        it.image("web", "web-2")
+        yield it
+    finally:
+        it.close()

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from sandbay.api import live
 from sandbay.api.contract import openapi
-from tests.api.served import Served
+from tests.api.served import IMAGES, Served, answered
 
 _CHECKS = [
     status_code_conformance,
@@ -59,7 +59,10 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def known(installation: Served) -> dict[str, str]:
     """Path parameters that name something, so that calls get past the first door."""
+    body = {"release": 1, "channel": "later", "nodes": 99}
+    promotion = answered(installation.admin.post(f"{IMAGES}/web/promotions", json=body), 201)["id"]
     return {
+        "promotion": promotion,
         "image": "web",
         "channel": "stable",
         "number": "1",

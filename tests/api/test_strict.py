@@ -268,6 +268,7 @@ STRANGE = {
     "project": "p",
     "session": "ses_00000000000000000000",
     "publish": "pub_00000000000000000000",
+    "promotion": "prm_00000000000000000000",
     "template": "tmp_00000000000000000000",
 }
 

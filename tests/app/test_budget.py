@@ -210,7 +210,7 @@ def test_what_will_not_go_keeps_nothing_else_and_is_not_tried_on_and_on(world: W
     assert len(evicted) == 2
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before", "after"])
 def test_a_kill_at_any_step_of_letting_go_is_harmless(tmp_path: Path, *, after: bool) -> None:
     first = filled(tmp_path / "first")
     first.close()

@@ -60,7 +60,7 @@ def steps(root: Path) -> int:
     return life.steps
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before", "after"])
 def test_a_kill_at_any_step_is_made_good(tmp_path: Path, *, after: bool) -> None:
     for step in range(1, steps(tmp_path / "undisturbed") + 1):
         killed_and_born_again(tmp_path / str(step), Life(step, after=after))
@@ -85,6 +85,7 @@ def killed_and_born_again(root: Path, life: Life) -> None:
         world.close()
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_once_is_made_good(tmp_path: Path) -> None:
     """The client repeats what it was refused; node and reconciler repeat what nobody saw fail."""
     for step in range(1, steps(tmp_path / "undisturbed") + 1):

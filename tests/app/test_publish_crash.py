@@ -53,7 +53,7 @@ def steps(root: Path) -> range:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before", "after"])
 def test_a_kill_at_any_step_is_made_good(tmp_path: Path, *, after: bool) -> None:
     for step in steps(tmp_path / "undisturbed"):
         life = Life(step, after=after)
@@ -75,6 +75,7 @@ def test_a_kill_at_any_step_is_made_good(tmp_path: Path, *, after: bool) -> None
             world.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_step_that_fails_once_is_made_good_or_fails_cleanly(tmp_path: Path) -> None:
     """A publish may end by a fault of ours; it is never stuck, and the next one is whole."""

@@ -8,6 +8,7 @@ import itertools
 import pathlib
 import shutil
 import sys
+from collections.abc import Iterator
 
 import pytest
 from importlinter import api
@@ -89,63 +90,86 @@ COMPANY = [
 ]
 
 
+class Tree:
+    """A copy of the package that import-linter finds in place of ours, and its notes on the modules it has read."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.package, self.notes = folder / "sandbay", str(folder / "notes")
+        shutil.copytree(ROOT / "src" / "sandbay", self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self._before: dict[pathlib.Path, bytes | None] = {}
+
+    def plant(self, module: str, line: str) -> None:
+        """Add a line to a module, which may be new."""
+        path = self.package / module
+        path.parent.mkdir(exist_ok=True)
+        before = path.read_bytes() if path.exists() else None
+        self._before.setdefault(path, before)
+        path.write_bytes((before or b"") + f"\n{line}\n".encode())
+
+    def weed(self) -> None:
+        """Leave the copy as it was made."""
+        for path, content in self._before.items():
+            if content is not None:
+                path.write_bytes(content)
+                continue
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
+        self._before.clear()
+
+    def broken_contracts(self) -> set[str]:
+        """Return the ids of the contracts that the copy breaks."""
+        use_cases._register_built_in_contract_types()  # what its command line does first
+        report = use_cases.create_report(use_cases.read_user_options(CONFIG), cache_dir=self.notes)
+        assert not report.invalid_contract_options
+        ids = {name: contract for contract, name in CONTRACTS.items()}
+        return {ids[contract.name] for contract, check in report.get_contracts_and_checks() if not check.kept}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    return Tree(tmp_path_factory.mktemp("copy"))
+
+
 @pytest.fixture
-def tree(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """A copy of the package that import-linter finds in place of ours."""
-    copy = tmp_path / "sandbay"
-    shutil.copytree(ROOT / "src" / "sandbay", copy, ignore=shutil.ignore_patterns("__pycache__"))
+def tree(copy: Tree, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tree]:
+    """The copy, on the import path."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "sandbay"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.syspath_prepend(tmp_path)
-    return copy
+    monkeypatch.syspath_prepend(copy.package.parent)
+    yield copy
+    copy.weed()
 
 
-def broken_contracts() -> set[str]:
-    """Return the ids of the contracts that the tree on the import path breaks."""
-    use_cases._register_built_in_contract_types()  # what its command line does first
-    report = use_cases.create_report(use_cases.read_user_options(CONFIG), cache_dir=None)
-    assert not report.invalid_contract_options
-    ids = {name: contract for contract, name in CONTRACTS.items()}
-    return {ids[contract.name] for contract, check in report.get_contracts_and_checks() if not check.kept}
-
-
-def plant(tree: pathlib.Path, module: str, line: str) -> None:
-    """Add a line to a module, which may be new."""
-    path = tree / module
-    path.parent.mkdir(exist_ok=True)
-    with path.open("a") as file:
-        file.write(f"\n{line}\n")
-
-
-def test_the_tree_as_it_is_keeps_every_contract(tree: pathlib.Path) -> None:
-    assert broken_contracts() == set()
+def test_the_tree_as_it_is_keeps_every_contract(tree: Tree) -> None:
+    assert tree.broken_contracts() == set()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_a_breaking_import_breaks_its_contract_and_no_unrelated_one(tree: pathlib.Path, fault: Fault) -> None:
-    plant(tree, fault.module, fault.line)
-    broken = broken_contracts()
+def test_a_breaking_import_breaks_its_contract_and_no_unrelated_one(tree: Tree, fault: Fault) -> None:
+    tree.plant(fault.module, fault.line)
+    broken = tree.broken_contracts()
     assert fault.contract in broken
     assert broken - {fault.contract} <= FOLLOWERS.get(fault.contract, set())
 
 
 @pytest.mark.parametrize("contract, folder", SIBLINGS.items())
-def test_siblings_that_meet_break_exactly_their_contract(tree: pathlib.Path, contract: str, folder: str) -> None:
-    plant(tree, f"adapters/{folder}/planted_one.py", "")
-    plant(tree, f"adapters/{folder}/planted_two.py", f"import sandbay.adapters.{folder}.planted_one")
-    assert broken_contracts() == {contract}
+def test_siblings_that_meet_break_exactly_their_contract(tree: Tree, contract: str, folder: str) -> None:
+    tree.plant(f"adapters/{folder}/planted_one.py", "")
+    tree.plant(f"adapters/{folder}/planted_two.py", f"import sandbay.adapters.{folder}.planted_one")
+    assert tree.broken_contracts() == {contract}
 
 
 @pytest.mark.parametrize("module, line, contracts", COMPANY)
-def test_an_import_can_break_two_contracts(tree: pathlib.Path, module: str, line: str, contracts: set[str]) -> None:
-    plant(tree, module, line)
-    assert broken_contracts() == contracts
+def test_an_import_can_break_two_contracts(tree: Tree, module: str, line: str, contracts: set[str]) -> None:
+    tree.plant(module, line)
+    assert tree.broken_contracts() == contracts
 
 
-def test_an_import_through_somebody_else_counts(tree: pathlib.Path) -> None:
-    plant(tree, "domain/planted.py", "import sandbay.domain.readiness")
-    plant(tree, "flow/resolve.py", "import sandbay.domain.planted")
-    assert broken_contracts() == {"absence-is-no-choice"}
+def test_an_import_through_somebody_else_counts(tree: Tree) -> None:
+    tree.plant("domain/planted.py", "import sandbay.domain.readiness")
+    tree.plant("flow/resolve.py", "import sandbay.domain.planted")
+    assert tree.broken_contracts() == {"absence-is-no-choice"}
 
 
 def test_every_contract_has_a_fault() -> None:

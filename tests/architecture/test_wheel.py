@@ -9,6 +9,7 @@ import pytest
 
 from tools import native
 
+pytestmark = pytest.mark.slow
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SERVER = ["fastapi", "pydantic", "sqlalchemy", "alembic", "uvicorn", "structlog", "cryptography"]
 NO_INDEX = ("No matching distribution found", "Could not find a version", "No module named 'ensurepip'")

@@ -427,6 +427,22 @@ DISK = {
 READINESS = {"node": "n1", "release": 3, "state": "ready", "attempt": 1, "bytes_done": 1, "bytes_total": 1}
 
 
+PROMOTION = {
+    "id": "prm_1",
+    "image": "web",
+    "channel": "stable",
+    "release": 3,
+    "before": 2,
+    "nodes": 2,
+    "why": "",
+    "deadline": "2026-01-02T03:04:05Z",
+    "created_at": "2026-01-02T03:04:05Z",
+    "outcome": None,
+    "failure": None,
+    "progress": {"ready": 1, "needed": 2, "nodes": []},
+}
+
+
 @pytest.fixture
 def catalog() -> Table:
     images = "/core/v1/sandbox/images"
@@ -447,6 +463,10 @@ def catalog() -> Table:
         f"PUT {images}/web/channels/stable": Answer(
             body={"image": "web", "name": "stable", "release": 3, "revision": 2}
         ),
+        f"POST {images}/web/promotions": Answer(201, PROMOTION),
+        f"GET {images}/web/promotions": page(PROMOTION),
+        f"GET {images}/web/promotions/prm_1": Answer(body={**PROMOTION, "outcome": "settled", "progress": None}),
+        f"POST {images}/web/promotions/prm_1/abort": Answer(body={**PROMOTION, "outcome": "aborted"}),
         f"POST {images}/web/channels/stable/rollback": Answer(body={"release": 2, "revision": 3, "previous": 3}),
         f"GET {images}/web/channels/stable/history": page(
             {
@@ -482,6 +502,10 @@ def catalog() -> Table:
         ("images inspect web:3", f"1.5 KiB  {DIGEST}  ADD rootfs.tar /"),
         ("images inspect web:3", f"-{'':8}-{'':72}ENV \\x1b[31mxxx"),
         ("images promote web:3", "web:stable"),
+        ("images promote web:3 --gate all", "will become"),
+        ("images promote web:3 --gate 2 --deadline 9 --wait", "is now"),
+        ("images promotions web", "1/2"),
+        ("images abort web", "does not become"),
         ("images rollback web", "web:2"),
         ("images history web", "faster"),
         ("images evict web", "in use"),

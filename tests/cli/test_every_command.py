@@ -88,6 +88,8 @@ NEEDS = {
     },
     "images promote": "web:1",
     "images history": "web",
+    "images abort": "web",
+    "images promotions": "web",
     "images rollback": "web",
     "images publish": ".",
     "publishes cancel": "pub_1",

@@ -29,6 +29,7 @@ from sandbay.ports.changes import (
     MoveAllocation,
     PutRegistrySecret,
 )
+from sandbay.ports.channels import AddPromotion
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
     FAULT,
@@ -42,6 +43,7 @@ from tests.contracts.store_things import (
     install,
     key,
     promised,
+    promotion,
     reserved,
     session,
     template,
@@ -73,6 +75,10 @@ FROZEN = {
         *("network", "resources", "env", "template", "template_digest", "setup_network"),
     },
     "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
+    "promotions": {
+        *("seq", "id", "image", "channel", "number", "before", "expected"),
+        *("nodes", "deadline", "created_at", "principal", "why", "force"),
+    },
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
 FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"}
@@ -131,6 +137,7 @@ def fill(store: Store) -> None:
     order = PublishOrder(UploadId("upl_u"), "web")
     store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(AddPromotion(promotion()))
     store.apply(promised(), answered(1), promised(checks=2), answered(2))
 
 

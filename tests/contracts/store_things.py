@@ -20,6 +20,7 @@ from sandbay.domain.ids import (
     KeyId,
     NodeId,
     ProjectId,
+    PromotionId,
     ReleaseId,
     SessionId,
     TemplateId,
@@ -30,6 +31,7 @@ from sandbay.domain.node import Node
 from sandbay.domain.package import Packages
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Key, KeyKind, Project
+from sandbay.domain.promotion import Promotion
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import (
@@ -130,6 +132,24 @@ def published(it: Release, channel: str = "stable") -> tuple[Change, ...]:
         MoveRelease(it.id, PENDING, ReleaseState.ACTIVE),
         MoveChannel(it.image, channel, it.number, None, NOW, "admin", "published"),
     )
+
+
+def promotion(name: str = "one", number: int = 1, **changes: Any) -> Promotion:
+    """Of web:stable, as the small installation has it."""
+    made = Promotion(
+        id=PromotionId(f"prm_{name}"),
+        image=WEB,
+        channel="stable",
+        number=number,
+        before=1,
+        expected=1,
+        nodes=2,
+        deadline=later(60),
+        created_at=NOW,
+        principal="ann",
+        why="fäster",
+    )
+    return replace(made, **changes)
 
 
 def pool(name: str = "main", provider: str = "oci") -> Pool:

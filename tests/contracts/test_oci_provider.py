@@ -177,6 +177,7 @@ class TestSandboxes(SandboxSuite):
         assert leftovers(shared.installation, [shared.run]) == {}
 
 
+@pytest.mark.slow
 class TestThroughTheRuntime(ExecSuite, TerminalSuite, ConfinementSuite):
     """Where sandboxes have no spawner, the same holds."""
 
@@ -207,6 +208,7 @@ def _crun() -> str:
     return "crun"
 
 
+@pytest.mark.slow
 class TestWithCrun(ConfinementSuite):
     """The limits and walls of a sandbox under the second runtime."""
 
@@ -217,6 +219,7 @@ class TestWithCrun(ConfinementSuite):
         assert leftovers(with_crun.installation, [with_crun.run]) == {}
 
 
+@pytest.mark.slow
 class TestThroughCrun(ExecSuite):
     """Its own exec, which leaves a command's group as soon as it sees cgroup2."""
 
@@ -226,6 +229,7 @@ class TestThroughCrun(ExecSuite):
         through_crun.destroy_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("milliseconds", [0, 150, 350, 600, 900, 1300, 1800, 2500])
 def test_kill_9_of_the_node_at_any_time_loses_nothing(fresh: OciHarness, images: Images, milliseconds: int) -> None:
     web = images.variants.web

@@ -242,6 +242,7 @@ def test_a_limit_holds_for_everybody_who_asks_that_registry(held: ExitStack, tmp
     assert len(set(outcomes)) == 1
 
 
+@pytest.mark.slow
 def test_others_go_on_while_one_drips(held: ExitStack, tmp_path: Path) -> None:
     """For both readers: what stalls holds nobody else up."""
     slow, well = tmp_path / "slow", tmp_path / "well"

@@ -264,6 +264,19 @@ def test_a_start_with_nothing_new_writes_nothing(path: Path) -> None:
     raw.connection.close()
 
 
+def test_a_start_with_nothing_new_runs_no_revision(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Connection] = []
+    monkeypatch.setattr("sandbay.adapters.store.migrate._run_revisions", ran.append)
+    migrate(path)
+    assert ran == []
+    raw = SqliteRaw(path)
+    raw.connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    raw.connection.commit()
+    raw.connection.close()
+    migrate(path)
+    assert len(ran) == 1
+
+
 def test_migrating_keeps_what_is_there(path: Path) -> None:
     store = SqliteStore(path)
     before = everything(store)

@@ -11,9 +11,8 @@ pytestmark = pytest.mark.real
 COUNT = "n=0; while true; do n=$((n+1)); echo $n >> /workspace/n; sleep 0.1; done"
 
 
-@pytest.fixture
-def own() -> Iterator[Installation]:
-    """An installation that a test may kill."""
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Installation]:
     it = Installation()
     try:
         it.up()
@@ -21,6 +20,13 @@ def own() -> Iterator[Installation]:
         yield it
     finally:
         it.close()
+
+
+@pytest.fixture
+def own(killed: Installation) -> Installation:
+    """An installation that a test may kill; one may have done so."""
+    killed.up()
+    return killed
 
 
 def test_a_running_sandbox_is_adopted(own: Installation) -> None:

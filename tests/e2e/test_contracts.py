@@ -51,6 +51,7 @@ def test_tools_are_promised_checked_shown_required_and_frozen(own: Installation)
     assert broken.refusal["details"]["tools"]["node"]["violation"] == "not_found"
 
 
+@pytest.mark.slow
 def test_kill_9_in_the_middle_of_a_check_repeats_it(own: Installation) -> None:
     done = own.cli("images", "register", "web", "--from-layout", str(own.image("web", SLOW)), "--tool", "slow=slow")
     assert done.code == 0, done.err

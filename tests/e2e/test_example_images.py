@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.example_images import IMAGES, ON_BASE
 from tests.e2e.installation import Done, Installation
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 # Packages without dependencies that bring a command `hello`, which prints 42.
 COMMAND = """echo '{"name": "p", "version": "1.0.0", "bin": {"hello": "it.js"}}'"""

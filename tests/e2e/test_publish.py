@@ -19,9 +19,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def house() -> Iterator[Installation]:
-    """An installation of this test's own with a healthy image `plain`."""
+    """An installation that may be killed, with a healthy image `plain`. Each test publishes under names of its own."""
     it = Installation()
     try:
         it.up()
@@ -94,18 +94,18 @@ def test_folders_become_images_that_share_their_base(house: Installation) -> Non
 
 
 def test_unchanged_is_answered_and_changed_is_built(house: Installation) -> None:
-    place = folder(house, "web", "COPY which /which")
-    assert published(house, place) == "web:1"
+    place = folder(house, "often", "COPY which /which")
+    assert published(house, place) == "often:1"
     plan = house.ok("images", "publish", str(place), "--dry-run", "--json").data
-    assert (plan["action"], plan["release"]) == ("reuse", "web:1")
+    assert (plan["action"], plan["release"]) == ("reuse", "often:1")
     again = publish(house, place)
-    assert (again.data["release"], again.data["built"]) == ("web:1", False)
-    folder(house, "web", "COPY which /which", which="changed")
+    assert (again.data["release"], again.data["built"]) == ("often:1", False)
+    folder(house, "often", "COPY which /which", which="changed")
     plan = house.ok("images", "publish", str(place), "--dry-run", "--json").data
     assert (plan["action"], plan["why"]) == ("build", "changed: files")
-    assert published(house, place, "--promote", "stable") == "web:2"
-    assert house.ok("run", "web", "--", "cat", "/which").out == "changed\n"
-    assert house.ok("run", "web:1", "--", "cat", "/which").out == "web\n"
+    assert published(house, place, "--promote", "stable") == "often:2"
+    assert house.ok("run", "often", "--", "cat", "/which").out == "changed\n"
+    assert house.ok("run", "often:1", "--", "cat", "/which").out == "often\n"
 
 
 def test_a_plain_dockerfile(house: Installation) -> None:
@@ -119,12 +119,12 @@ def test_a_plain_dockerfile(house: Installation) -> None:
 
 
 def test_a_step_that_fails_says_which_and_why(house: Installation) -> None:
-    done = publish(house, folder(house, "web", "RUN echo last words; exit 7"))
+    done = publish(house, folder(house, "failing", "RUN echo last words; exit 7"))
     assert (done.code, done.refusal["code"]) == (125, "build_failed")
     assert done.refusal["details"]["exit_code"] == 7
     assert "exit 7" in done.refusal["details"]["step"]
     assert "last words" in done.refusal["details"]["output"]
-    assert house.cli("run", "web", "--", "true").code == 125
+    assert house.cli("run", "failing", "--", "true").code == 125
     assert left(house) == []
 
 
@@ -132,23 +132,23 @@ def test_a_containerfile_reaches_its_context_and_nothing_else(house: Installatio
     secret = house.root / "secret"
     secret.write_text("secret\n")
     for line in ("COPY ../secret /x", f"COPY {secret} /x"):
-        done = publish(house, folder(house, "web", line))
+        done = publish(house, folder(house, "closed", line))
         assert (done.code, done.refusal["code"]) == (125, "build_failed"), (line, done)
         assert str(house.home) not in done.err, "where the host keeps things is not the image's business"
     tries = (f"cat {secret}", f"cat /proc/1/root{secret}", f"chroot /proc/1/root cat {secret}", "mknod /d b 254 0")
-    published(house, folder(house, "web", f"RUN {' && '.join(f'! {it}' for it in tries)} && ! chroot / true"))
-    place = folder(house, "web", "COPY link /x")
+    published(house, folder(house, "closed", f"RUN {' && '.join(f'! {it}' for it in tries)} && ! chroot / true"))
+    place = folder(house, "closed", "COPY link /x")
     (place / "link").symlink_to(secret)
     assert publish(house, place).refusal["code"] == "unsafe_link"
     for line in ("FROM oci:/etc", f"FROM dir:{house.root}", "COPY --from=oci:base0 / /x", "RUN --mount=type=bind x"):
         (place / "link").unlink(missing_ok=True)
         (place / "Dockerfile").write_text(f"FROM image:plain\n{line}\nFROM image:plain\n")
-        done = publish(house, place, "--dockerfile", "Dockerfile", "--name", "web")
+        done = publish(house, place, "--dockerfile", "Dockerfile", "--name", "closed")
         assert done.refusal["code"] in ("invalid_reference", "invalid_body", "unauthorized_or_missing"), (line, done)
 
 
 def test_cancelled_while_it_builds(house: Installation) -> None:
-    place = folder(house, "web", "RUN sleep 31415")
+    place = folder(house, "cancelled", "RUN sleep 31415")
     begun = house.ok("images", "publish", str(place), "--json").data["id"]
     house.eventually(lambda: building(house, "sleep 31415"), within=120)
     house.ok("publishes", "cancel", begun)
@@ -158,9 +158,10 @@ def test_cancelled_while_it_builds(house: Installation) -> None:
     assert left(house) == []
 
 
+@pytest.mark.slow
 def test_kill_9_of_core_while_it_builds(house: Installation) -> None:
     flag = "27182"
-    place = folder(house, "web", f"RUN sleep {flag}", "COPY which /which")
+    place = folder(house, "killed", f"RUN sleep {flag}", "COPY which /which")
     begun = house.ok("images", "publish", str(place), "--json").data["id"]
     house.eventually(lambda: building(house, f"sleep {flag}"), within=120)
     house.kill()
@@ -172,4 +173,4 @@ def test_kill_9_of_core_while_it_builds(house: Installation) -> None:
     house.ok("publishes", "cancel", begun)
     assert house.cli("publishes", "log", begun, "--json", timeout=120).refusal["code"] == "cancelled"
     assert left(house) == []
-    assert published(house, folder(house, "web", "COPY which /which")) == "web:1"
+    assert published(house, folder(house, "killed", "COPY which /which")) == "killed:1"

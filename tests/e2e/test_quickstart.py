@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.example_images import BUILT, ROOT
 from tests.support.leaks import leftovers
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from sandbay.engine.rootfs import assemble, dismantle
 from sandbay.engine.store import LayerStore
 from sandbay.ports.image_source import Wanted
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 ID_BASE = 2_000_000
 

@@ -92,6 +92,7 @@ def test_the_template_goes_and_the_session_stays_what_it_was(own: Installation) 
     own.ok("sessions", "rm", session)
 
 
+@pytest.mark.slow
 def test_kill_9_in_the_middle_of_a_setup_starts_it_over_in_a_fresh_sandbox(own: Installation) -> None:
     template(own, "slow", setup_commands=["echo once >> log", "sleep 5", "echo twice >> log"])
     session = own.post("/v1/sessions", {"template": "slow", "wait_seconds": 60})["id"]

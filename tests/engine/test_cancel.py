@@ -119,6 +119,7 @@ def keeping(host: Host, variants: list[Variant]) -> Iterator[Keeping]:
     it.keeper.close()
 
 
+@pytest.mark.slow
 def test_cancelled_and_asked_for_again_fifty_times(host: Host, variants: list[Variant], keeping: Keeping) -> None:
     variant = variants[0]
     pause = threading.Event()

@@ -38,6 +38,7 @@ def test_changed_seeds(name: str, at: int, edits: list[tuple[float, int, bytes]]
     TARGETS[name].run(data)
 
 
+@pytest.mark.slow
 @needs_atheris
 def test_a_short_search_finds_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tools.fuzz", "--seconds", "2", "--corpus", str(tmp_path)]

@@ -249,6 +249,7 @@ def _ports(here: Installation) -> list[Path]:
     return list(bridge.glob("brif/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", NETWORK_STEPS)
 def test_after_kill_9_at_any_step_the_network_is_found_and_freed(here: Installation, step: str) -> None:
     _dies(here, f"network:{step}")
@@ -271,6 +272,7 @@ def _hears(here: Installation, allocation: AllocationId, ticks: int) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", CHANGE_STEPS)
 def test_after_kill_9_within_a_change_it_can_be_made_again(here: Installation, beside: str, step: str) -> None:
     _dies(here, f"change:{step}")

@@ -12,7 +12,7 @@ import pytest
 
 from sandbay.sdk import Progress
 from sandbay.sdk.archive import ArchiveFile, split_archive_tag
-from sandbay.sdk.errors import ContentError, PlacementError, UnknownReferenceError
+from sandbay.sdk.errors import ContentError, PlacementError, SandbayError, UnknownReferenceError
 from sandbay.sdk.layout import LayoutTar, split_tag
 from sandbay.sdk.references import parse
 from tests.support.scripted_http import DIGEST, Answer, Asked, page, refusal, scripted
@@ -317,6 +317,56 @@ def test_a_channel_goes_back_and_tells_where_it_was(sdk: Any, connect: Connect) 
             (1, None, 1, "system"),
         ]
         assert len(images.history("web", channel="canary", limit=1)) == 1
+
+
+def promotion(outcome: str | None, **changes: Any) -> dict[str, Any]:
+    node = {"node": "n1", "online": True, "state": "pulling", "bytes_done": 30, "bytes_total": 100, "failure": None}
+    progress = {"ready": 1, "needed": 2, "nodes": [node, {**node, "bytes_done": 50}]}
+    made = {"id": "prm_1", "image": "web", "channel": "stable", "release": 7, "before": 3, "nodes": None}
+    moments = {"deadline": "2026-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z"}
+    return {**made, **moments, "outcome": outcome, "failure": None, "progress": progress, **changes}
+
+
+def test_a_promotion_that_waits_for_nodes_is_followed(sdk: Any, connect: Connect) -> None:
+    moments = [promotion(None), promotion("settled", progress=None)]
+    others = catalog(
+        POST_images__web__promotions=Answer(201, promotion(None)),
+        POST_images__web__promotions__prm_1__abort=Answer(body=promotion("aborted", ended_by="ann")),
+        GET_images__web__promotions=page(promotion("settled", progress=None)),
+    )
+
+    def script(asked: Asked) -> Answer:
+        return Answer(body=moments.pop(0)) if asked.path.endswith("/prm_1") else others(asked)
+
+    told: list[Any] = []
+    with scripted(script) as server:
+        images = sdk.AdminClient(transport=connect(server.url)).images
+        begun = images.promote_when_ready("web:7", nodes=2, deadline=9, why="faster")
+        body = {"release": 7, "channel": "stable", "nodes": 2, "deadline_seconds": 9, "why": "faster"}
+        assert server.asked[-1].json == body
+        assert images.wait_settled(begun, progress=told.append).outcome == "settled"
+        assert [(it.phase, it.bytes_done, it.bytes_total) for it in told] == [("ready on 1 of 2 nodes", 80, 200)]
+        assert images.abort_promotion(begun).outcome == "aborted"
+        assert [it.outcome for it in images.promotions("web")] == ["settled"]
+
+
+@pytest.mark.parametrize(
+    "ended, code",
+    [
+        (promotion("failed", failure={"code": "wait_expired", "message": "over", "details": {}}), "wait_expired"),
+        (promotion("aborted", ended_by="ann"), "cancelled"),
+    ],
+)
+def test_a_promotion_that_did_not_settle_says_why(sdk: Any, connect: Connect, ended: Any, code: str) -> None:
+    script = catalog(
+        POST_images__web__promotions=Answer(201, promotion(None)),
+        GET_images__web__promotions__prm_1=Answer(body=ended),
+    )
+    with scripted(script) as server:
+        images = sdk.AdminClient(transport=connect(server.url)).images
+        with pytest.raises(SandbayError) as caught:
+            images.wait_settled(images.promote_when_ready("web:7"))
+        assert caught.value.code == code
 
 
 def test_promote_wants_to_know_which_release(sdk: Any, connect: Connect) -> None:

@@ -22,7 +22,11 @@ from sandbay.ports.records import Page
 
 router = APIRouter(prefix="/core/v1/sandbox/images/{image}/channels", route_class=StrictRoute, tags=["images"])
 
-_NOT_ACTIVE = (Reason.IMAGE_RETIRED, Reason.RELEASE_PENDING, Reason.RELEASE_REJECTED, Reason.RELEASE_RETIRED)
+NOT_A_TARGET = (
+    *(Reason.IMAGE_RETIRED, Reason.RELEASE_PENDING, Reason.RELEASE_REJECTED, Reason.RELEASE_RETIRED),
+    Reason.IMAGE_UNSUPPORTED,
+)
+"""Why no channel may point at a release."""
 _NAMED = (Reason.IMAGE_UNKNOWN, Reason.CHANNEL_UNKNOWN)
 _BACK = RollbackIn()
 
@@ -35,7 +39,7 @@ def get_channel(core: TheCore, image: Name, channel: Name) -> ChannelOut:
 
 @router.put(
     "/{channel}",
-    responses=refusing(Reason.IMAGE_UNKNOWN, Reason.RELEASE_UNKNOWN, Reason.REVISION_STALE, *_NOT_ACTIVE),
+    responses=refusing(Reason.IMAGE_UNKNOWN, Reason.RELEASE_UNKNOWN, Reason.REVISION_STALE, *NOT_A_TARGET),
 )
 def put_channel(core: TheCore, actor: TheActor, image: Name, channel: Name, body: ChannelIn) -> ChannelOut:
     """Promote: point a channel at an active release. Sessions that live keep theirs."""
@@ -59,7 +63,7 @@ def get_channel_history(
 
 @router.post(
     "/{channel}/rollback",
-    responses=refusing(*_NAMED, Reason.RELEASE_UNKNOWN, Reason.REVISION_STALE, *_NOT_ACTIVE),
+    responses=refusing(*_NAMED, Reason.RELEASE_UNKNOWN, Reason.REVISION_STALE, *NOT_A_TARGET),
 )
 def post_channel_rollback(
     core: TheCore, actor: TheActor, image: Name, channel: Name, body: RollbackIn = _BACK

@@ -4,7 +4,6 @@ from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -25,6 +24,7 @@ from sandbay.api import (
     metrics,
     nodes,
     projects,
+    promotions,
     publishes,
     readiness,
     registry_secrets,
@@ -43,7 +43,7 @@ from sandbay.domain.reasons import Reason
 VERSION = "v1"
 _ROUTERS = (
     *(health.router, metrics.router, deployment.router, uploads.router, images.router, releases.router),
-    *(channels.router, registry_secrets.router, publishes.router),
+    *(channels.router, promotions.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
     *(images.project_router, projects.project_router, explain.router),
@@ -75,16 +75,10 @@ def interface() -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=threads,
-        generate_unique_id_function=_operation_id,
     )
     for router in _ROUTERS:
-        app.include_router(router)
-    list(iter_route_contexts(app.routes))  # built now: else the first request pays for it
+        app.router.routes.extend(router.routes)  # as they are: `include_router` analyses each of them a second time
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name
 
 
 def _id_of(request: Request) -> str:

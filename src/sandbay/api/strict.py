@@ -35,6 +35,9 @@ class StrictRoute(APIRoute):
 
     body_bytes: ClassVar[int] = BODY_BYTES
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **{**options, "generate_unique_id_function": _operation_id})
+
     def get_route_handler(self) -> Handler:
         """Check before FastAPI's own handling."""
         handle = super().get_route_handler()
@@ -64,6 +67,10 @@ class _Read(Request):
         self._body = body
         if body:
             self._json = parse(body)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
 
 
 def _query_names(dependant: Dependant) -> set[str]:

@@ -7,11 +7,13 @@ from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.images import find_channel, find_image, find_release
+from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import Channel, ChannelMove, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.deployment import Pool
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import is_channel_name
-from sandbay.domain.release import NOT_RUNNABLE, ReleaseState
+from sandbay.domain.release import NOT_RUNNABLE, ReleaseState, Variant
 from sandbay.ports.changes import Conflict, MoveChannel
 from sandbay.ports.channels import ChannelMoves, PreviousRelease
 
@@ -50,9 +52,7 @@ def channel_moves(core: Core, name_or_id: str, channel: str, limit: int, before:
 
 def promote(core: Core, actor: Actor, name_or_id: str, move: Move) -> ChannelView:
     """Point a channel at an active release."""
-    if not is_channel_name(move.channel):
-        message = "a channel name is a letter, then letters, digits, '.', '_', '-', at most 63"
-        raise RefusedError(Reason.INVALID_BODY, message, param="channel")
+    check_name(move.channel)
     _move(core, actor, "channel.promote", find_image(core, name_or_id), move)
     return view_channel(core, name_or_id, move.channel)
 
@@ -72,7 +72,7 @@ def roll_back(
 
 
 def _move(core: Core, actor: Actor, action: str, entry: ImageEntry, to: Move) -> None:
-    _check_active(entry, find_release(entry, to.number))
+    check_target(core, entry, find_release(entry, to.number))
     pointer = entry.channels.get(to.channel)
     facts = {"channel": to.channel, "from": pointer.number if pointer else None, "to": to.number, "why": to.why}
     move = MoveChannel(
@@ -82,12 +82,20 @@ def _move(core: Core, actor: Actor, action: str, entry: ImageEntry, to: Move) ->
         core.store.apply(move, audit.done(core, actor, action, entry.image.id, facts))
     except Conflict as conflict:
         now = find_image(core, entry.image.id)
-        _check_active(now, find_release(now, to.number))  # the channel is not to blame for what the release is
+        check_target(core, now, find_release(now, to.number))  # the channel is not to blame for what the release is
         raise revision_stale(conflict) from conflict
     core.changed.set()
 
 
-def _check_active(entry: ImageEntry, held: ReleaseEntry) -> None:
+def check_name(channel: str) -> None:
+    """Refuse what is no channel's name."""
+    if not is_channel_name(channel):
+        message = "a channel name is a letter, then letters, digits, '.', '_', '-', at most 63"
+        raise RefusedError(Reason.INVALID_BODY, message, param="channel")
+
+
+def check_target(core: Core, entry: ImageEntry, held: ReleaseEntry) -> None:
+    """Refuse what no channel may point at: only what is active, and what some pool can run where there are pools."""
     if entry.image.state is ImageState.RETIRED:
         raise RefusedError(Reason.IMAGE_RETIRED, f"{entry.image.name} is retired")
     state, name = held.status.state, f"{entry.image.name}:{held.release.number}"
@@ -97,3 +105,12 @@ def _check_active(entry: ImageEntry, held: ReleaseEntry) -> None:
     if state is not ReleaseState.ACTIVE:
         message = f"{name} is {state.value} and no channel may point at it; reactivate it first"
         raise RefusedError(Reason.INVALID_BODY, message, param="release", details={"state": state.value})
+    pools = current_deployment(core).pools
+    if pools and not any(_runs(pool, variant) for pool in pools for variant in held.release.variants):
+        platforms = sorted(str(variant.platform) for variant in held.release.variants)
+        message = f"no pool of the deployment can run {name}"
+        raise RefusedError(Reason.IMAGE_UNSUPPORTED, message, param="release", details={"platforms": platforms})
+
+
+def _runs(pool: Pool, variant: Variant) -> bool:
+    return pool.platform == variant.platform and pool.provider in variant.providers

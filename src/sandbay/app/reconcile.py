@@ -1,12 +1,14 @@
 """The background pass: whatever the rows say should be under way, is told again until it is done.
 
 Level-triggered: it looks at rows, never at what it remembers, so a crash between any two statements costs
-at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, stop and check.
+at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, stop and check;
+promotions come to their outcome.
 """
 
 from sandbay.app.contracts import tell_checks
 from sandbay.app.core import Core
 from sandbay.app.place_session import place_waiting, send_start
+from sandbay.app.promotions import settle_promotions
 from sandbay.app.proofs import consequences
 from sandbay.app.select import current_deployment
 from sandbay.app.sessions import stop_allocation
@@ -36,6 +38,7 @@ def reconcile(core: Core) -> None:
             _tell_drops(core, node.id)
     tell_checks(core)
     _settle_wishes(core)
+    settle_promotions(core)
     for upload in core.store.read(ExpiredUploads(core.clock.now())):
         core.uploads.remove(upload.id)
         core.store.apply(DropUpload(upload.id))

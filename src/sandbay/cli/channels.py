@@ -1,13 +1,14 @@
-"""`sandbay images promote|rollback|history`: channels."""
+"""`sandbay images promote|promotions|abort|rollback|history`: channels."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sandbay.cli import completion, connect, listing, options, render
+from sandbay.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from sandbay.sdk.channels import ChannelMove
+    from sandbay.sdk.channels import ChannelMove, Promotion
     from sandbay.sdk.resources import Channel
 
 _STABLE = "stable"
@@ -18,18 +19,105 @@ Where = Annotated[
 Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Kept in the channel's history.")]
 
 
+Gate = Annotated[
+    str | None, typer.Option(metavar="N|all", help="Move only when N nodes, or all that can run it, are ready.")
+]
+
+
 def promote(
     reference: Annotated[str, typer.Argument(metavar="REF", help="A release, as NAME:7.")],
     *,
     to: Annotated[str, typer.Option(metavar="CHANNEL", help="The channel to move.")] = _STABLE,
+    gate: Gate = None,
+    deadline: Annotated[
+        int | None, typer.Option(metavar="S", min=1, help="Of a gate: how long it may take; else an hour.")
+    ] = None,
     why: Why = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Of a gate: until the channel has moved or stays.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Point a channel at a release. Sessions that live keep theirs."""
+    """Point a channel at a release, now or when nodes are ready for it. Sessions that live keep theirs."""
+    if gate is not None:
+        _gated(reference, to, _nodes(gate), deadline, why, wait=wait, as_json=as_json, quiet=quiet)
+        return
+    if deadline is not None or wait:
+        raise typer.BadParameter("--deadline and --wait go with --gate")
     with connect.administrator() as admin:
         channel = admin.images.promote(reference, to=to, why=why)
     _show(reference.partition(":")[0].partition("@")[0], to, channel, as_json=as_json, quiet=quiet)
+
+
+def _nodes(gate: str) -> int | None:
+    """Wrong usage: neither a number nor `all`."""
+    if gate == "all":
+        return None
+    if not (gate.isascii() and gate.isdigit() and int(gate) > 0):
+        raise typer.BadParameter(f"{gate!r} is neither a number of nodes nor all", param_hint="--gate")
+    return int(gate)
+
+
+def _gated(
+    reference: str,
+    to: str,
+    nodes: int | None,
+    deadline: int | None,
+    why: str | None,
+    *,
+    wait: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    with connect.administrator() as admin:
+        promotion = admin.images.promote_when_ready(reference, to=to, nodes=nodes, deadline=deadline, why=why)
+        if wait:
+            with Bar(f"{promotion.image}:{to}", quiet=quiet or as_json, phase="waiting for nodes") as bar:
+                promotion = admin.images.wait_settled(promotion, progress=bar.update)
+    _show_promotion(promotion, as_json=as_json, quiet=quiet)
+
+
+def promotions(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An image.", autocompletion=completion.images)],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List promotions that wait or have waited for nodes, newest first."""
+    with connect.administrator() as admin:
+        found = admin.images.promotions(name)
+    head = ["ID", "CHANNEL", "FROM", "TO", "OUTCOME", "READY", "DEADLINE", "WHY"]
+    listing.show(found, head, _promotion_row, lambda it: it.id, as_json=as_json, quiet=quiet)
+
+
+def abort(channel: Where, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+    """End the promotion of a channel that waits for nodes. The channel stays where it is."""
+    from sandbay.sdk.errors import of_reason
+
+    name, which = _where(channel)
+    with connect.administrator() as admin:
+        waiting = [it for it in admin.images.promotions(name) if it.outcome is None and it.channel == which]
+        if not waiting:
+            raise of_reason({"code": "not_found", "message": f"no promotion of {name}:{which} is under way"})
+        ended = admin.images.abort_promotion(waiting[0])
+    _show_promotion(ended, as_json=as_json, quiet=quiet)
+
+
+def _promotion_row(it: "Promotion") -> list[object]:
+    told = it.progress or {}
+    ready = f"{told.get('ready')}/{told.get('needed')}" if told else None
+    why = it.failure.message if it.failure else it.why or None
+    moments = [ready, listing.times(it.deadline)]
+    return [it.id, it.channel, it.before, it.release, it.outcome or "waiting", *moments, why]
+
+
+def _show_promotion(it: "Promotion", *, as_json: bool, quiet: bool) -> None:
+    says = {None: "will become", "settled": "is now"}.get(it.outcome, "does not become")
+    if as_json:
+        render.document(it.raw)
+    elif quiet:
+        render.line(it.id)
+    else:
+        render.line(f"{it.image}:{it.channel}", says, f"{it.image}:{it.release}", it.id)
 
 
 def rollback(channel: Where, *, why: Why = None, as_json: options.Json = False, quiet: options.Quiet = False) -> None:

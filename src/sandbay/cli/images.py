@@ -18,6 +18,8 @@ app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_he
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
 app.command()(channels.promote)
+app.command()(channels.promotions)
+app.command()(channels.abort)
 app.command()(channels.rollback)
 app.command()(channels.history)
 app.command()(checking.check)

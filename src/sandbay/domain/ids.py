@@ -19,6 +19,7 @@ UploadId = NewType("UploadId", str)
 ExecId = NewType("ExecId", str)
 TemplateId = NewType("TemplateId", str)
 PublishId = NewType("PublishId", str)
+PromotionId = NewType("PromotionId", str)
 
 PREFIXES: dict[str, str] = {
     "image": "img_",
@@ -34,6 +35,7 @@ PREFIXES: dict[str, str] = {
     "exec": "exe_",
     "template": "tmp_",
     "publish": "pub_",
+    "promotion": "prm_",
     "audit": "aud_",
     "installation": "ins_",
 }

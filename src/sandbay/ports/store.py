@@ -192,8 +192,8 @@ class OpenAllocations(Query[Sequence[SessionRecord]]):
 class Needs(Query[Sequence[Need]]):
     """Every reason to hold a variant.
 
-    The default image's stable release (required, on every node), open allocations (on their node), wishes (on their
-    node).
+    The default image's stable release (required, on every node), what waits to be promoted (the same), open
+    allocations (on their node), wishes (on their node).
     """
 
 

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import URL, Connection, inspect, text
 
 from sandbay.adapters.store.connections import postgresql_engine, sqlite_engine
 from sandbay.adapters.store.tables import METADATA
@@ -15,6 +13,7 @@ class BrokenReferenceError(Exception):
     """A migration left rows that refer to rows which are not there. It has been rolled back."""
 
 
+_MIGRATIONS = Path(__file__).with_name("migrations")
 _ONE_AT_A_TIME = text("SELECT pg_advisory_xact_lock(hashtextextended('sandbay migrate ' || current_schema(), 0))")
 
 
@@ -39,7 +38,8 @@ def upgrade(connection: Connection) -> None:
     """Upgrade within the connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(_ONE_AT_A_TIME)
-    command.upgrade(_config(connection), "head")
+    if _revision(connection) != _newest():
+        _run_revisions(connection)
     sync(connection, METADATA)
     if connection.dialect.name == "sqlite":
         broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
@@ -47,10 +47,25 @@ def upgrade(connection: Connection) -> None:
             raise BrokenReferenceError(f"{len(broken)} rows, the first in {broken[0][0]}")
 
 
-def _config(connection: Connection) -> Config:
-    """Alembic's settings without a file, so that they work from an installed package."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+def _newest() -> str:
+    """The last revision that there is: files are named r<revision>_<what>."""
+    last = max(path.name for path in _MIGRATIONS.glob("versions/r*.py"))
+    return last.removeprefix("r").partition("_")[0]
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+
+
+def _run_revisions(connection: Connection) -> None:
+    # Loaded only where there is something to do: it takes longer than the rest of most starts of the store.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()  # without a file, so that it works from an installed package
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    return config
+    command.upgrade(config, "head")

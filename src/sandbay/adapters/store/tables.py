@@ -12,13 +12,12 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     Table,
     Text,
     UniqueConstraint,
 )
 
-from sandbay.adapters.store import making
+from sandbay.adapters.store import channel_tables, making
 from sandbay.adapters.store.columns import JSON_VALUE, Plain, Word
 from sandbay.adapters.store.making import (
     APPEND_ONLY,
@@ -46,6 +45,10 @@ from sandbay.domain.session import SessionState, WaitingFor
 from sandbay.domain.template import Preparation, TemplateMark
 
 METADATA = making.METADATA
+
+channels = channel_tables.channels
+channel_history = channel_tables.channel_history
+promotions = channel_tables.promotions
 
 images = table(
     "images",
@@ -109,31 +112,6 @@ contract_reports = table(
     time("at"),
     text("node"),
     Column("report", Plain(ContractReport), nullable=False),
-    info=APPEND_ONLY,
-)
-
-channels = table(
-    "channels",
-    text("image", ForeignKey("images.id"), primary_key=True),
-    text("name", primary_key=True),
-    integer("number"),
-    integer("revision"),
-    ForeignKeyConstraint(["image", "number"], ["releases.image", "releases.number"]),
-    info=keeps("image", "name"),
-)
-
-channel_history = table(
-    "channel_history",
-    text("image", primary_key=True),
-    text("channel", primary_key=True),
-    integer("revision", primary_key=True, autoincrement=False),
-    Column("before", Integer),
-    integer("number"),
-    time("at"),
-    text("principal"),
-    text("why"),
-    ForeignKeyConstraint(["image", "channel"], ["channels.image", "channels.name"]),
-    ForeignKeyConstraint(["image", "number"], ["releases.image", "releases.number"]),
     info=APPEND_ONLY,
 )
 

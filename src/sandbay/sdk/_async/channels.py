@@ -5,15 +5,17 @@ from collections.abc import Sequence
 
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.catalog import STABLE
-from sandbay.sdk.channels import ChannelMove
+from sandbay.sdk.channels import ChannelMove, Promotion, settled
 from sandbay.sdk.client import said
 from sandbay.sdk.errors import UnknownReferenceError
 from sandbay.sdk.references import parse
 from sandbay.sdk.releases import Release
-from sandbay.sdk.resources import Channel
+from sandbay.sdk.resources import Channel, ProgressCallback
 from sandbay.sdk.transport import segment
 
 IMAGES = "/core/v1/sandbox/images"
+_PATIENCE = 60.0
+_PAUSE = 1.0
 
 
 class AsyncChannels(ABC):
@@ -27,17 +29,51 @@ class AsyncChannels(ABC):
         """The release that a reference means now."""
 
     async def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
-        """Point a channel at a release. Sessions that live keep theirs.
+        """Point a channel at a release now. Sessions that live keep theirs.
 
         Raises `UnknownReferenceError`, `ChoosingError` when it is not active, `StateError` (revision_stale).
         """
-        asked = parse(reference)
-        if asked.is_whole_image:
-            message = f"say which release of {asked.name} to promote, as {asked.name}:7"
-            raise UnknownReferenceError(message, code="invalid_reference", param="reference")
-        number = asked.number if asked.number is not None else (await self.release(reference)).number
-        call = AsyncCall("PUT", _channel(asked.name, to), json=said({"release": number, "why": why}))
+        name, number = await self._promoted(reference)
+        call = AsyncCall("PUT", _channel(name, to), json=said({"release": number, "why": why}))
         return Channel.of(await self._transport.send(call))
+
+    async def promote_when_ready(
+        self,
+        reference: str,
+        *,
+        to: str = STABLE,
+        nodes: int | None = None,
+        deadline: int | None = None,
+        why: str | None = None,
+    ) -> Promotion:
+        """Point a channel at a release as soon as it is ready on so many nodes (None: on every one that can run it).
+
+        `deadline` is in seconds; the installation's is an hour. The answer comes at once; `wait_settled` waits. Raises
+        as `promote` does, and `StateError` (in_use) while another promotion of the channel is under way.
+        """
+        name, number = await self._promoted(reference)
+        body = {"release": number, "channel": to, "nodes": nodes, "deadline_seconds": deadline, "why": why}
+        return Promotion.of(await self._transport.send(AsyncCall("POST", _promotions(name), json=said(body))))
+
+    async def wait_settled(self, promotion: Promotion, *, progress: ProgressCallback | None = None) -> Promotion:
+        """Wait until a promotion has settled. Raises why it failed, `StateError` (cancelled) when it was aborted."""
+        path = f"{_promotions(promotion.image)}/{segment(promotion.id)}"
+        while True:
+            now = Promotion.of(await self._transport.send(AsyncCall("GET", path, patience=_PATIENCE)))
+            if now.outcome is not None:
+                return settled(now)
+            if progress is not None:
+                progress(now.how_far())
+            await self._transport.sleep(_PAUSE)
+
+    async def abort_promotion(self, promotion: Promotion) -> Promotion:
+        """End a promotion that waits; the channel stays. Raises `StateError` (already_ended)."""
+        path = f"{_promotions(promotion.image)}/{segment(promotion.id)}/abort"
+        return Promotion.of(await self._transport.send(AsyncCall("POST", path, repeatable=True)))
+
+    async def promotions(self, name: str) -> Sequence[Promotion]:
+        """Promotions of an image that wait or have waited for nodes, newest first."""
+        return [Promotion.of(item) async for item in self._transport.pages(_promotions(name))]
 
     async def rollback(self, name: str, *, channel: str = STABLE, why: str | None = None) -> Channel:
         """Point a channel at the release before, in one write. A second one takes the first back.
@@ -55,6 +91,17 @@ class AsyncChannels(ABC):
                 break
             found.append(ChannelMove.of(item))
         return found
+
+    async def _promoted(self, reference: str) -> tuple[str, int]:
+        asked = parse(reference)
+        if asked.is_whole_image:
+            message = f"say which release of {asked.name} to promote, as {asked.name}:7"
+            raise UnknownReferenceError(message, code="invalid_reference", param="reference")
+        return asked.name, asked.number if asked.number is not None else (await self.release(reference)).number
+
+
+def _promotions(name: str) -> str:
+    return f"{IMAGES}/{segment(name)}/promotions"
 
 
 def _channel(name: str, channel: str) -> str:

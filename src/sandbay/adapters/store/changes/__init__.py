@@ -10,12 +10,23 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from sandbay.adapters.store.changes import catalog, contracts, fleet, projects, publishes, records, sessions, templates
+from sandbay.adapters.store.changes import (
+    catalog,
+    channels,
+    contracts,
+    fleet,
+    projects,
+    publishes,
+    records,
+    sessions,
+    templates,
+)
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.ports.changes import Change, Conflict, ConflictKind
 
 WRITES: Writes = {
     **catalog.WRITES,
+    **channels.WRITES,
     **contracts.WRITES,
     **fleet.WRITES,
     **projects.WRITES,

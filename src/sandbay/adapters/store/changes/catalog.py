@@ -1,4 +1,4 @@
-"""Images, releases, channels."""
+"""Images and releases."""
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
@@ -13,7 +13,6 @@ from sandbay.adapters.store.changes.guards import (
 )
 from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import (
-    channel_history,
     channels,
     contracts,
     images,
@@ -23,7 +22,7 @@ from sandbay.adapters.store.tables import (
 )
 from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.release import Release, ReleaseState, ReleaseStatus
-from sandbay.ports.changes import AddImage, AddRelease, ChangeImage, Conflict, ConflictKind, MoveChannel, MoveRelease
+from sandbay.ports.changes import AddImage, AddRelease, ChangeImage, Conflict, ConflictKind, MoveRelease
 
 _IMAGE_BY_NAME = select(images.c.id).where(images.c.name == bindparam("name"))
 _IMAGE_COUNT = select(func.count()).select_from(images)
@@ -120,47 +119,9 @@ def _move_release(connection: Connection, change: MoveRelease) -> None:
     move(connection, _RELEASE_STATE, _MOVE_RELEASE, values, change)
 
 
-_STATE_OF_NUMBER = (
-    select(release_states.c.state)
-    .join(releases, releases.c.id == release_states.c.release)
-    .where(releases.c.image == bindparam("image"), releases.c.number == bindparam("number"))
-)
-_this_channel = (channels.c.image == bindparam("of")) & (channels.c.name == bindparam("called"))
-_CHANNEL = select(channels.c.revision, channels.c.number).where(_this_channel)
-_UPDATE_CHANNEL = update(channels).where(_this_channel).values(number=bindparam("to"), revision=bindparam("next"))
-
-
-def _move_channel(connection: Connection, change: MoveChannel) -> None:
-    """The release is looked at first: what it is not now, another revision would not make it."""
-    state = value_there(connection, _STATE_OF_NUMBER, {"image": change.image, "number": change.number}, change)
-    refuse_unless(state is ReleaseState.ACTIVE, state, change)
-    key = {"of": change.image, "called": change.channel}
-    there = connection.execute(_CHANNEL, key).first()
-    revision, before = (0, None) if there is None else there
-    refuse_unless(change.expected in (None, revision), revision, change)
-    following = revision + 1
-    if there is None:
-        row = {"image": change.image, "name": change.channel, "number": change.number, "revision": following}
-        connection.execute(insert(channels), row)
-    else:
-        connection.execute(_UPDATE_CHANNEL, {**key, "to": change.number, "next": following})
-    history = {
-        "image": change.image,
-        "channel": change.channel,
-        "revision": following,
-        "before": before,
-        "number": change.number,
-        "at": change.at,
-        "principal": change.principal,
-        "why": change.why,
-    }
-    connection.execute(insert(channel_history), history)
-
-
 WRITES: Writes = {
     AddImage: _add_image,
     AddRelease: _add_release,
     ChangeImage: _change_image,
-    MoveChannel: _move_channel,
     MoveRelease: _move_release,
 }

@@ -14,6 +14,7 @@ from sandbay.adapters.store.tables import (
     is_open,
     nodes,
     pins,
+    promotions,
     readiness,
     releases,
     variants,
@@ -65,6 +66,14 @@ _required = (
     .where(channels.c.name == STABLE, _current)
 )
 
+_to_be_promoted = (
+    select(variants.c.content_key, _why(Why.REQUIRED), null().label("node"))
+    .select_from(promotions)
+    .join(releases, (releases.c.image == promotions.c.image) & (releases.c.number == promotions.c.number))
+    .join(variants, variants.c.release == releases.c.id)
+    .where(promotions.c.outcome.is_(None))
+)
+
 _held_by_sessions = (
     select(frozen_releases.c.content_key, _why(Why.SESSION), allocations.c.node)
     .select_from(allocations)
@@ -74,7 +83,7 @@ _held_by_sessions = (
 
 _wished = select(wishes.c.content_key, wishes.c.why, wishes.c.node)
 
-_NEEDS = union(_required, _held_by_sessions, _wished).order_by("why", "content_key", "node")
+_NEEDS = union(_required, _to_be_promoted, _held_by_sessions, _wished).order_by("why", "content_key", "node")
 
 
 def _the_deployment(connection: Connection, _: TheDeployment) -> Deployment | None:
