@@ -204,7 +204,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def flush_headers(self) -> None:
         if "drip-head" in self.faults:
-            self._headers_buffer, head = [], b"".join(self._headers_buffer)
+            head = b"".join(self._headers_buffer)
+            self._headers_buffer: list[bytes] = []
             self._dripped(head)
         else:
             super().flush_headers()
