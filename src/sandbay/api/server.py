@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from sandbay.api import (
+    attempts,
     audit,
     channels,
     deployment,
@@ -89,13 +90,16 @@ def _id_of(request: Request) -> str:
 async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, RefusedError):
         raise error
+    await attempts.refused(request, error)
     return errors.refused(error.refusal, _id_of(request))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    return errors.refused(strict.refusal_of(error), _id_of(request))
+    refusal = strict.refusal_of(error)
+    await attempts.refused(request, RefusedError.of(refusal))
+    return errors.refused(refusal, _id_of(request))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -15,17 +15,32 @@ from sandbay.ports.store import KeyOf, Keys, ProjectOf, Projects
 
 
 def authenticate(core: Core, secret: str, wanted: KeyKind, request_id: str | None = None) -> Actor:
-    """The actor behind a secret. `invalid_api_key` for an unknown one, `forbidden` for the other kind's."""
+    """The actor behind a secret. `invalid_api_key` for an unknown one, `forbidden` for the other kind's.
+
+    Whoever is known and refused is in the audit.
+    """
     key = core.store.read(KeyOf(sha256(secret.encode())))
-    if key is None or key.revoked_at is not None:
-        raise RefusedError(Reason.INVALID_API_KEY, "this API key is unknown or revoked")
+    if key is None:
+        raise _no_key()
+    actor = Actor(key.principal, key.kind, key.project, request_id)
+    try:
+        _check_key(key, wanted)
+    except RefusedError as error:
+        audit.refused(core, actor, "access", key.id, error)
+        raise
+    return actor
+
+
+def _check_key(key: Key, wanted: KeyKind) -> None:
+    if key.revoked_at is not None:
+        raise _no_key()
     if key.kind is not wanted:
-        raise RefusedError(
-            Reason.FORBIDDEN,
-            f"this needs {_article(wanted)} key",
-            details={"given": key.kind.value, "needed": wanted.value},
-        )
-    return Actor(key.principal, key.kind, key.project, request_id)
+        details = {"given": key.kind.value, "needed": wanted.value}
+        raise RefusedError(Reason.FORBIDDEN, f"this needs {_article(wanted)} key", details=details)
+
+
+def _no_key() -> RefusedError:
+    return RefusedError(Reason.INVALID_API_KEY, "this API key is unknown or revoked")
 
 
 def _article(kind: KeyKind) -> str:

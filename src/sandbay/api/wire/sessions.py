@@ -215,7 +215,8 @@ def trail_out(trail: Trail) -> list[StepOut]:
     ]
 
 
-def _image(frozen: FrozenRelease) -> FrozenImageOut:
+def frozen_image_out(frozen: FrozenRelease) -> FrozenImageOut:
+    """From the domain."""
     return FrozenImageOut(
         id=frozen.image,
         name=frozen.image_name,
@@ -257,7 +258,7 @@ def session_out(record: SessionRecord, progress: Progress) -> SessionOut:
     return SessionOut(
         id=session.id,
         status=session.state,
-        image=_image(record.frozen),
+        image=frozen_image_out(record.frozen),
         trail=trail_out(record.frozen.trail),
         template=_mark(session.template) if session.template else None,
         created_at=session.created_at,
