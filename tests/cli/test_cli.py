@@ -455,6 +455,7 @@ def catalog() -> Table:
         ],
     }
     return {
+        "POST /core/v1/sandbox/what-if": Answer(body={"changes": []}),
         f"GET {images}": page(IMAGE),
         f"GET {images}/web": Answer(body=IMAGE),
         f"GET {images}/web/releases/3": Answer(body=RELEASE),

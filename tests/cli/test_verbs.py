@@ -539,3 +539,28 @@ def test_a_session_is_accounted_for(environ: Point, sandbay: Sandbay) -> None:
         assert "project  chosen  web" in shown
         assert sandbay("audit", "--session", SESSION, "-q").out == "web:3\n"
         assert json.loads(sandbay("audit", "--session", SESSION, "--json").out)["image"] == image
+
+
+@pytest.mark.parametrize(
+    "command, supposed",
+    [
+        ("images retire web", {"retire": {"image": "web"}}),
+        ("images promote web:3", {"channel": {"image": "web", "channel": "stable", "release": 3}}),
+        (
+            "allow-lists set scope:team:growth --image web",
+            {"allow_list": {"subject": "scope:team:growth", "everything": False, "images": ["web"], "labels": []}},
+        ),
+    ],
+)
+def test_people_see_whose_image_changes_before_it_is_written(
+    environ: Point, sandbay: Sandbay, table: Table, command: str, supposed: dict[str, Any]
+) -> None:
+    with scripted(answering(table)) as server:
+        environ(server.url)
+        people = sandbay(*command.split())
+        assert people.code == 0, people.err
+        assert "image_retired" in people.out
+        assert [asked.json for asked in server.asked if asked.what == WHAT_IF] == [supposed]
+        assert server.asked[-1].what != WHAT_IF
+        assert sandbay(*command.split(), "--json").code == 0
+        assert server.whats().count(WHAT_IF) == 1

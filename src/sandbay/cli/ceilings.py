@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import connect, listing, options, render
+from sandbay.cli import connect, listing, options, render, supposing
 
 if TYPE_CHECKING:
     from sandbay.sdk.selection import AllowList
@@ -57,12 +57,15 @@ def set_allow_list(  # noqa: PLR0913 - what can be said of a list
     """Say which images may be chosen below deployment, project:NAME or scope:KIND:REF. Sessions that are there stay."""
     if sum((bool(image or label), everything, nothing)) != 1:
         raise typer.BadParameter("give --image and --label, or --all, or --none")
+    images, labels = list(image or ()), [_selector(text) for text in label or ()]
     with connect.administrator() as admin:
+        supposed = {"subject": subject, "everything": everything, "images": images, "labels": labels}
+        supposing.foretell(admin, as_json=as_json, quiet=quiet, allow_list=supposed)
         made = admin.allow_lists.put(
             subject,
             everything=everything,
-            images=image or (),
-            labels=[_selector(text) for text in label or ()],
+            images=images,
+            labels=labels,
             reason=reason,
             expected_revision=expected_revision,
         )
@@ -76,6 +79,8 @@ def set_allow_list(  # noqa: PLR0913 - what can be said of a list
 def rm_allow_list(subject: options.Subject, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take an allow-list away: everything is allowed there again."""
     with connect.administrator() as admin:
+        supposed = {"subject": subject, "absent": True}
+        supposing.foretell(admin, as_json=as_json, quiet=quiet, allow_list=supposed)
         admin.allow_lists.delete(subject)
     render.gone(subject, as_json=as_json, quiet=quiet)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import completion, connect, listing, options, render
+from sandbay.cli import completion, connect, listing, options, render, supposing
 from sandbay.cli.progress import Bar
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def promote(
     if deadline is not None or wait:
         raise typer.BadParameter("--deadline and --wait go with --gate")
     with connect.administrator() as admin:
+        moved = {"channel": to, **supposing.release_of(admin, reference)}
+        if "release" in moved:
+            supposing.foretell(admin, as_json=as_json, quiet=quiet, channel=moved)
         channel = admin.images.promote(reference, to=to, why=why)
     _show(reference.partition(":")[0].partition("@")[0], to, channel, as_json=as_json, quiet=quiet)
 

@@ -164,6 +164,7 @@ def preload(
 def retire(reference: options.Ref, *, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """Take no new Sessions on an image, or on one release; those that live go on."""
     with connect.administrator() as admin:
+        supposing.foretell(admin, as_json=as_json, quiet=quiet, retire=supposing.release_of(admin, reference))
         admin.images.retire(reference)
     _done({"retired": reference}, f"{reference} takes no new Sessions", as_json=as_json, quiet=quiet)
 

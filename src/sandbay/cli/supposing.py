@@ -1,11 +1,14 @@
 """`sandbay images what-if`: whose Sessions would run something else if a binding, a list, a channel … were written."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sandbay.cli import connect, options, render
+
+if TYPE_CHECKING:
+    from sandbay.sdk import AdminClient
 
 _Bind = Annotated[
     str | None, typer.Option(metavar="SUBJECT=REF", help="A binding; SUBJECT as scope:team:growth. Without REF: none.")
@@ -44,6 +47,25 @@ def what_if(
             render.line(change["kind"], change["name"])
     else:
         show(changes)
+
+
+def foretell(admin: "AdminClient", *, as_json: bool, quiet: bool, **supposed: Mapping[str, Any]) -> None:
+    """Before a write: show people whose image it changes. Programs ask `what-if` themselves."""
+    changes = [] if as_json or quiet else admin.images.what_if(**supposed)
+    if changes:
+        render.line("What these would run changes:")
+        show(changes)
+
+
+def release_of(admin: "AdminClient", reference: str) -> dict[str, Any]:
+    """`{image, release}` of a reference as it is meant now; `{image}` when it names the whole image."""
+    from sandbay.sdk.references import parse
+
+    asked = parse(reference)
+    if asked.is_whole_image:
+        return {"image": asked.name}
+    number = asked.number if asked.number is not None else admin.images.release(reference).number
+    return {"image": asked.name, "release": number}
 
 
 def show(changes: Sequence[Mapping[str, Any]]) -> None:
