@@ -18,12 +18,14 @@ def explain(
     *,
     platform: options.Platform = None,
     template: options.Template = None,
+    agent: options.Agent = None,
+    scope: options.Scope = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Say what a create would decide now, and why. Nothing is made, and a "no" is an answer."""
     with connect.project() as client:
-        found = client.images.explain(reference, platform=platform, template=template)
+        found = client.images.explain(reference, platform=platform, template=template, agent=agent, scope=scope)
     if as_json:
         render.document(found)
     elif quiet:
@@ -46,10 +48,18 @@ def _show(found: Mapping[str, Any]) -> None:
         render.line(f"{'decided by':<12}", by["level"], by["subject"])
     if refusal is not None:
         render.line(f"{'refused':<12}", f"{refusal['message']} ({refusal['code']})")
-    for step in found["trail"]:
-        render.line(f"{'trail':<12}", *(step.get(part) for part in ("level", "outcome", "subject", "said", "reason")))
     if placement is not None:
         render.line(f"{'pool':<12}", placement["pool"] or f"none now ({placement['reason']})")
         for pool, counts in placement["pools"].items():
             told = ", ".join(f"{why} {count}" for why, count in counts.items())
             render.line(f"{'':<12}", f"{pool}: {told or 'no node'}")
+    render.line()
+    render.table(_HEAD, map(_step, found["trail"]))
+
+
+_HEAD = ("LEVEL", "WHOSE", "SAYS", "BECAME", "WHY")
+
+
+def _step(step: Mapping[str, Any]) -> tuple[object, ...]:
+    said = f"{step['said']} (enforced)" if step.get("enforced") else step["said"]
+    return step["level"], step["subject"], said, step["outcome"], step["reason"]
