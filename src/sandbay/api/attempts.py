@@ -30,7 +30,7 @@ ACTIONS: Mapping[str, str] = {
     "delete_template": "template.delete",
     "patch_any_project": "project.change",
     "patch_image": "image.change",
-    "patch_project": "project.prefer",
+    "patch_project": "binding.put",
     "patch_release": "release.change",
     "patch_template": "template.update",
     "post_channel_rollback": "channel.rollback",
