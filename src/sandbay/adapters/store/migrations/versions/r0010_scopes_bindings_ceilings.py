@@ -47,6 +47,10 @@ def upgrade() -> None:
         " SELECT 'project:' || id, 'prefer', runtime_image_id, 'migration', created_at, 1 FROM projects"
         " WHERE runtime_image_id IS NOT NULL"
     )
+    _alter()
+
+
+def _alter() -> None:
     with _altered("projects", rowid=False) as projects:
         projects.drop_column("runtime_image_id")
         projects.add_column(sa.Column("scope_required", sa.Boolean(), nullable=False, server_default=sa.false()))
