@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
 from sandbay.sdk._sync.events import follow
+from sandbay.sdk._sync.selection import OwnBindings, OwnScopes
 from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
@@ -117,6 +118,8 @@ class Client:
         self.images = Images(transport)
         self.sessions = Sessions(transport)
         self.templates = Templates(transport)
+        self.scopes = OwnScopes(transport)
+        self.bindings = OwnBindings(transport)
 
     def project(self) -> Project:
         """The project of this key."""
