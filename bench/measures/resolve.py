@@ -39,7 +39,7 @@ _TIMES = 200
 
 
 def measure(rounds: int = 15) -> Iterator[Figure]:
-    """Load and decide: agent, three scopes, project and deployment speak, and a wish is held against what stands above."""
+    """Load and decide: agent, three scopes, project and deployment speak, and a wish is held against one of them."""
     with ExitStack() as stack:
         crowded = stack.enter_context(closing(_store(Path(stack.enter_context(tempfile.TemporaryDirectory())))))
         alone = stack.enter_context(closing(_store(Path(stack.enter_context(tempfile.TemporaryDirectory())))))
