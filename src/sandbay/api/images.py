@@ -88,6 +88,7 @@ def patch_image(core: TheCore, actor: TheActor, image: Name, body: ImageChange) 
         description=body.description,
         labels=body.labels,
         state=body.state,
+        tier=body.tier,
     )
     return image_out(entry, _default(core))
 

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from sandbay.api import (
     attempts,
     audit,
+    bindings,
+    ceilings,
     channels,
     deployment,
     disk,
@@ -30,6 +32,7 @@ from sandbay.api import (
     readiness,
     registry_secrets,
     releases,
+    scopes,
     sessions,
     strict,
     templates,
@@ -47,7 +50,9 @@ _ROUTERS = (
     *(channels.router, promotions.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
-    *(images.project_router, projects.project_router, explain.router),
+    *(scopes.router, bindings.router, ceilings.allow_lists, ceilings.overrides, ceilings.grants),
+    *(scopes.project_router, bindings.project_router),
+    *(images.project_router, projects.project_router, explain.router, explain.admin_router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 

@@ -1,6 +1,7 @@
 """Every mutation, and every refused attempt, leaves a row: who, what, to what, with which outcome."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sandbay.app.core import Actor, Core
@@ -26,6 +27,16 @@ def refused(core: Core, actor: Actor, action: str, subject: str, error: RefusedE
     refusal = error.refusal
     core.store.apply(_entry(core, actor, action, subject, refusal.reason.value, {"param": refusal.param}))
     error.audited = True
+
+
+@contextmanager
+def attempted(core: Core, actor: Actor, action: str, subject: str) -> Iterator[None]:
+    """Within the block a refusal is recorded as a refused attempt, and goes on."""
+    try:
+        yield
+    except RefusedError as error:
+        refused(core, actor, action, subject, error)
+        raise
 
 
 def entries(core: Core, subject: str | None, page: Page) -> Sequence[AuditEntry]:

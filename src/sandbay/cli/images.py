@@ -1,6 +1,7 @@
 """`sandbay images`: the catalog."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
     from sandbay.sdk.catalog import Asked
     from sandbay.sdk.releases import Release, Variant
     from sandbay.sdk.resources import Image
+
+
+class Tier(StrEnum):
+    """Who may use an image: everybody, or whom it is granted."""
+
+    STANDARD = "standard"
+    RESTRICTED = "restricted"
+
 
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
@@ -160,6 +169,20 @@ def reactivate(reference: options.Ref, *, as_json: options.Json = False, quiet: 
     with connect.administrator() as admin:
         admin.images.reactivate(reference)
     _done({"reactivated": reference}, f"{reference} takes Sessions again", as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def tier(
+    image: options.ImageName,
+    word: Annotated[Tier, typer.Argument(metavar="standard|restricted", help="A restricted image needs grants.")],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Restrict an image to whom it is granted, or open it again. Sessions that are there stay."""
+    with connect.administrator() as admin:
+        admin.images.set_tier(image, word.value)
+    _done({"image": image, "tier": word.value}, f"{image} is {word.value}", as_json=as_json, quiet=quiet)
 
 
 def _row(image: "Image") -> list[object]:

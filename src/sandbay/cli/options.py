@@ -27,6 +27,8 @@ Tty = Annotated[bool, typer.Option("--tty", "-t", help="Give it a terminal; with
 Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
 Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
 Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it with this Template of the project.")]
+Agent = Annotated[str | None, typer.Option(metavar="NAME", help="The agent that it runs for.")]
+Scope = Annotated[str | None, typer.Option(metavar="KIND:REF", help="The scope that it acts in, as team:growth.")]
 Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
 Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)
@@ -36,6 +38,15 @@ Tools = Annotated[
     list[str] | None,
     typer.Option("--tool", metavar="NAME=COMMAND", help="A tool and what prints its version; may be repeated."),
 ]
+
+ImageName = Annotated[str, typer.Argument(metavar="IMAGE", help="Its name.", autocompletion=completion.images)]
+Subject = Annotated[
+    str,
+    typer.Argument(metavar="SUBJECT", help="deployment, project:NAME, scope:KIND:REF or agent:PROJECT:NAME."),
+]
+Own = Annotated[bool, typer.Option("--own", help="With the key of the project at hand, for what is its own.")]
+Why = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever reads it later.")]
+ExpectedRevision = Annotated[int | None, typer.Option(metavar="N", min=0, help="Refuse if it has another one by now.")]
 
 WAIT = 1800
 

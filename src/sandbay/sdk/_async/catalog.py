@@ -194,6 +194,11 @@ class AsyncImages(AsyncChannels):
         """No new Sessions on an image, or on one release of it; those that live go on."""
         await self._become(reference, "retired")
 
+    async def set_tier(self, name: str, tier: str) -> Image:
+        """Make it `restricted`, so that it needs a grant, or `standard`. Raises `UnknownReferenceError`."""
+        call = AsyncCall("PATCH", f"{_IMAGES}/{segment(name)}", json={"tier": tier}, repeatable=True)
+        return Image.of(await self._transport.send(call))
+
     async def deprecate(self, reference: str) -> None:
         """Advise against an image, or against one release of it; both still work."""
         await self._become(reference, "deprecated")

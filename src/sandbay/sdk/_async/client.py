@@ -7,6 +7,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
 from sandbay.sdk._async.events import follow
+from sandbay.sdk._async.selection import AsyncOwnBindings, AsyncOwnScopes
 from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
@@ -33,9 +34,12 @@ class AsyncImages:
         template: str | None = None,
         platform: str | None = None,
         requires: Sequence[str] | None = None,
+        agent: str | None = None,
+        scope: str | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
+        where = {"agent": agent, "scope": scope}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires, **where}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
@@ -101,6 +105,8 @@ class AsyncClient:
         self.images = AsyncImages(transport)
         self.sessions = AsyncSessions(transport)
         self.templates = AsyncTemplates(transport)
+        self.scopes = AsyncOwnScopes(transport)
+        self.bindings = AsyncOwnBindings(transport)
 
     async def project(self) -> Project:
         """The project of this key."""

@@ -189,6 +189,11 @@ class Images(Channels):
         """No new Sessions on an image, or on one release of it; those that live go on."""
         self._become(reference, "retired")
 
+    def set_tier(self, name: str, tier: str) -> Image:
+        """Make it `restricted`, so that it needs a grant, or `standard`. Raises `UnknownReferenceError`."""
+        call = Call("PATCH", f"{_IMAGES}/{segment(name)}", json={"tier": tier}, repeatable=True)
+        return Image.of(self._transport.send(call))
+
     def deprecate(self, reference: str) -> None:
         """Advise against an image, or against one release of it; both still work."""
         self._become(reference, "deprecated")

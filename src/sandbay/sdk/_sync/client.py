@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
 from sandbay.sdk._sync.events import follow
+from sandbay.sdk._sync.selection import OwnBindings, OwnScopes
 from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
@@ -34,9 +35,12 @@ class Images:
         template: str | None = None,
         platform: str | None = None,
         requires: Sequence[str] | None = None,
+        agent: str | None = None,
+        scope: str | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
+        where = {"agent": agent, "scope": scope}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires, **where}
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
@@ -102,6 +106,8 @@ class Client:
         self.images = Images(transport)
         self.sessions = Sessions(transport)
         self.templates = Templates(transport)
+        self.scopes = OwnScopes(transport)
+        self.bindings = OwnBindings(transport)
 
     def project(self) -> Project:
         """The project of this key."""
