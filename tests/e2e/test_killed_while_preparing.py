@@ -1,4 +1,4 @@
-"""Kill -9 of a whole node in the middle of a prepare: the next start sweeps or takes over, and the release gets ready."""
+"""Kill -9 of a whole node in the middle of a prepare: the next start makes it good, and the release gets ready."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""`sandbay …` that dies by kill -9 before a step below the node's store. Arguments: STEP NUMBER …, see `killing.die_at`."""
+"""`sandbay …` that dies before a step below the node's store. Arguments: STEP NUMBER …; see `killing.die_at`."""
 
 import os
 import sys
