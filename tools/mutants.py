@@ -75,7 +75,7 @@ def _pytest(folder: pathlib.Path, *tests: str | pathlib.Path) -> subprocess.Comp
 
 def _nearest(folder: pathlib.Path, mutant: Mutant) -> list[pathlib.Path]:
     """The tests that are about this file: most faults are caught there, in seconds."""
-    package, _, module = mutant.file.removesuffix(".py").rpartition("/")
+    package, module = mutant.file.removesuffix(".py").split("/")[:2]  # a step that is a package has one name
     return sorted((folder / "tests" / package).glob(f"test_{module}*.py"))
 
 

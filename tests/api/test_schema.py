@@ -68,6 +68,9 @@ def known(installation: Served) -> dict[str, str]:
         "number": "1",
         "project": "default",
         "session": installation.session()["id"],
+        "scope": "team:none",
+        "subject": "deployment",
+        "agent": "coder",
     }
 
 

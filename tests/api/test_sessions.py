@@ -27,6 +27,7 @@ def test_a_session_from_create_to_end(served: Served) -> None:
         "subject": None,
         "said": "web",
         "reason": None,
+        "enforced": False,
     }
     assert (session["metadata"], session["network"], session["reason"]) == ({"job": "7"}, "disabled", None)
     assert session["resources"] == {"cpus": None, "memory": None, "pids": 10}

@@ -270,6 +270,9 @@ STRANGE = {
     "publish": "pub_00000000000000000000",
     "promotion": "prm_00000000000000000000",
     "template": "tmp_00000000000000000000",
+    "scope": "team:none",
+    "subject": "scope:team:none",
+    "agent": "coder",
 }
 
 

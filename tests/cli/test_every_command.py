@@ -24,6 +24,8 @@ MANUAL = pathlib.Path(__file__).parents[2] / "docs" / "en" / "cli.md"
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
+            if command.invoke_without_command:
+                yield (*path, name), command
             yield from commands(command, (*path, name))
         else:
             yield (*path, name), command
@@ -68,6 +70,7 @@ def test_help_is_plain_and_loads_neither_sdk_nor_server() -> None:
 
 
 NEEDS = {
+    "audit verify": "file",
     "run": "web",
     "deployment set": "--default-platform linux/amd64",
     "images register": "web --from-registry r.example/web:1",
@@ -99,7 +102,7 @@ NEEDS = {
     "templates update": "work .",
     "publishes log": "pub_1",
 }
-HERE = {"up", "core", "down", "doctor", "login"}
+HERE = {"up", "core", "down", "doctor", "login", "audit verify"}
 """What needs no installation."""
 
 

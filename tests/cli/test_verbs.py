@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from sandbay.domain.chain import chained
 from tests.cli import test_cli
 from tests.cli.test_cli import IMAGE, MAIN, READINESS, Point, Sandbay, Table, answering
 from tests.support.scripted_http import DIGEST, SESSION, Answer, Asked, page, refusal, scripted, session
@@ -206,7 +207,7 @@ def test_the_audit_is_read_no_further_than_asked(environ: Point, sandbay: Sandba
 
     with scripted(script) as server:
         environ(server.url)
-        said = sandbay("audit", "--session", SESSION, "--limit", "13", "-q")
+        said = sandbay("audit", "--subject", SESSION, "--limit", "13", "-q")
         assert said.out.split() == [f"aud_{n}" for n in range(13)]
         assert [asked.query for asked in server.asked] == [{"subject": SESSION}, {"subject": SESSION, "after": "10"}]
 
@@ -370,3 +371,45 @@ def test_long_work_without_news_of_its_own_is_shown_too(
         assert shown == ["sessions: ending"]
         assert sandbay("sessions", "rm", SESSION, "--json").code == 0
         assert shown == ["sessions: ending"]
+
+
+def test_an_export_of_the_audit_is_written_as_it_came_and_verified(
+    environ: Point, sandbay: Sandbay, tmp_path: pathlib.Path
+) -> None:
+    lines = list(chained([{"id": "aud_1"}, {"id": "aud_2"}]))
+    with scripted(
+        answering({"GET /core/v1/audit/export": Answer(pieces=lines, type="application/x-ndjson")})
+    ) as server:
+        environ(server.url)
+        said = sandbay("audit", "--export")
+        assert (said.code, said.out.encode()) == (0, b"".join(lines))
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes(b"".join(lines))
+    assert "2 entries" in sandbay("audit", "verify", str(file)).out
+    assert json.loads(sandbay("audit", "verify", str(file), "--json").out)["entries"] == 2
+    file.write_bytes(b"".join(lines[:-1]))
+    said = sandbay("audit", "verify", "--json", str(file))
+    assert (said.code, said.refusal["code"], said.refusal["details"]["fault"]) == (125, "digest_mismatch", "cut_off")
+    assert sandbay("audit", "verify", str(tmp_path / "none")).code == 2
+
+
+def test_a_session_is_accounted_for(environ: Point, sandbay: Sandbay) -> None:
+    image = {"name": "web", "release": 3, "digest": DIGEST, "reference": "web", "decided_by": {"level": "project"}}
+    moments = {"created_at": "2026-01-02T03:04:05Z", "ended_at": "2026-01-02T04:04:05Z"}
+    account = {
+        "session": SESSION,
+        "project": "prj_1",
+        "principal": "ann",
+        "status": "ended",
+        "image": image,
+        "frozen_digest": DIGEST,
+        "trail": [{"level": "project", "outcome": "chosen", "said": "web"}],
+        "entries": [],
+    }
+    with scripted(answering({f"GET /core/v1/audit/sessions/{SESSION}": Answer(body={**account, **moments})})) as server:
+        environ(server.url)
+        shown = sandbay("audit", "--session", SESSION).out
+        assert "web:3" in shown
+        assert "project  chosen  web" in shown
+        assert sandbay("audit", "--session", SESSION, "-q").out == "web:3\n"
+        assert json.loads(sandbay("audit", "--session", SESSION, "--json").out)["image"] == image

@@ -30,11 +30,13 @@ from sandbay.ports.changes import (
     PutRegistrySecret,
 )
 from sandbay.ports.channels import AddPromotion
+from sandbay.ports.standing import PutScope, PutStanding
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
     FAULT,
     NODE,
     NOW,
+    STANDING,
     answered,
     content,
     entry,
@@ -45,6 +47,7 @@ from tests.contracts.store_things import (
     promised,
     promotion,
     reserved,
+    scope,
     session,
     template,
     upload,
@@ -69,10 +72,10 @@ FROZEN = {
     "release_states": {"release"},
     "contracts": {"release"},
     "channels": {"image", "name"},
-    "keys": {"id", "kind", "principal", "hash", "created_at", "project"},
+    "keys": {"id", "kind", "principal", "hash", "created_at", "project", "confinement"},
     "sessions": {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent"),
     },
     "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "promotions": {
@@ -81,7 +84,10 @@ FROZEN = {
     },
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
-FREE = {"projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"}
+FREE = {
+    *("projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"),
+    *("scopes", "bindings", "allow_lists", "overrides", "grants"),
+}
 """Written by hand, so that a declaration that goes missing is missed."""
 
 GUARDED = [table for table in METADATA.sorted_tables if table.name not in FREE]
@@ -137,6 +143,7 @@ def fill(store: Store) -> None:
     order = PublishOrder(UploadId("upl_u"), "web")
     store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(PutScope(scope("team:one")), *(PutStanding(row) for row in STANDING))
     store.apply(AddPromotion(promotion()))
     store.apply(promised(), answered(1), promised(checks=2), answered(2))
 

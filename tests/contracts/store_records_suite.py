@@ -51,7 +51,7 @@ class RecordsSuite(StoreContract):
         refuses(store, AddProject(replace(project(), name="other")), TAKEN)
 
     def test_a_project_changes_by_the_next_revision_only(self, store: Store) -> None:
-        changed = replace(project(), runtime_image_id="web:1", revision=2)
+        changed = replace(project(), scope_required=True, revision=2)
         store.apply(ChangeProject(changed))
         assert store.read(ProjectOf("one")) == changed
         refuses(store, ChangeProject(changed), STALE, 2)

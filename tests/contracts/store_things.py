@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from sandbay.domain.allocation import Allocation
+from sandbay.domain.binding import Binding, Mode, Written
 from sandbay.domain.catalog import Image
+from sandbay.domain.ceiling import NOTHING, AllowList, AllowListAt, Grant, Override, OverrideAt
 from sandbay.domain.contract import Checked, Contract, ContractReport, ToolReport, Violation
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Deployment, Pool, SandboxSize
@@ -29,6 +31,7 @@ from sandbay.domain.ids import (
 from sandbay.domain.inline import Encoding, InlineFile
 from sandbay.domain.node import Node
 from sandbay.domain.package import Packages
+from sandbay.domain.path import DEPLOYMENT, Subject
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Key, KeyKind, Project
 from sandbay.domain.promotion import Promotion
@@ -47,6 +50,7 @@ from sandbay.domain.release import (
     ReleaseState,
     Variant,
 )
+from sandbay.domain.scope import Scope
 from sandbay.domain.session import Session, SessionState
 from sandbay.domain.skill import Plugin, Skill
 from sandbay.domain.template import FrozenTemplate, Preparation, SetupCommand, Template
@@ -71,6 +75,7 @@ from sandbay.ports.changes import (
     SetDeployment,
 )
 from sandbay.ports.records import AuditEntry, Page, Upload
+from sandbay.ports.standing import RowsOf, Scopes, Standard
 from sandbay.ports.store import (
     Audit,
     DueChecks,
@@ -279,6 +284,29 @@ def project(name: str = "one") -> Project:
     return Project(ProjectId(f"prj_{name}"), name, NOW)
 
 
+def scope(name: str, parent: str | None = None, project: ProjectId | None = None, revision: int = 1) -> Scope:
+    return Scope(name, NOW, parent, project, revision)
+
+
+def written(revision: int = 1, **changes: Any) -> Written:
+    return replace(Written("ann", NOW, "becäuse", revision), **changes)
+
+
+TEAM, AGENT = Subject.of_scope("team:one"), Subject.of_agent(PROJECT, "coder")
+STANDING: Sequence[Standard] = (
+    Binding(DEPLOYMENT, Mode.ENFORCE, "web", written()),
+    Binding(TEAM, Mode.PREFER, "web:canary", written(reason=None)),
+    Binding(AGENT, Mode.PREFER, "web@sha256:00", written()),
+    AllowListAt(
+        Subject.of_project(PROJECT), AllowList(names=frozenset({"web"}), selectors=({"tier": "gold"},)), written()
+    ),
+    AllowListAt(TEAM, NOTHING, written()),
+    OverrideAt(TEAM, Override.DENY, written()),
+    Grant(TEAM, WEB, written()),
+)
+"""One row and more of each kind that can stand under a subject. The scope has to be there."""
+
+
 def upload(name: str = "u", expires_at: datetime = NOW) -> Upload:
     return Upload(UploadId(f"upl_{name}"), digest(name), 2**40, expires_at)
 
@@ -308,6 +336,8 @@ def everything(store: Store) -> Sequence[object]:
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
         *(ReadinessRows(), DueChecks(), RegistrySecrets(), Audit(page=ALL), Publishes(page=ALL)),
+        *(Scopes(page=ALL), RowsOf(Binding, page=ALL), RowsOf(AllowListAt, page=ALL)),
+        *(RowsOf(OverrideAt, page=ALL), RowsOf(Grant, page=ALL)),
     )
     return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
 

@@ -121,7 +121,7 @@ def test_what_nobody_else_touches_is_never_refused(stores: list[PostgresqlStore]
 def test_what_a_rival_takes_back_is_no_conflict(postgres: Server, stores: list[PostgresqlStore], url: URL) -> None:
     """The name is in the way only while the other transaction lasts; it is waited for, then used."""
     rival = psycopg.connect(host=str(url.query["host"]), user=url.username, dbname=url.database)
-    rival.execute("INSERT INTO projects VALUES ('prj_x', 'abc', now(), NULL, 1)")
+    rival.execute("INSERT INTO projects VALUES ('prj_x', 'abc', now(), 1)")
     waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
     with ThreadPoolExecutor(1) as threads, postgres.admin() as watcher:
         applied = threads.submit(stores[0].apply, AddProject(project("abc")))

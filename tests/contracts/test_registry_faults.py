@@ -42,7 +42,7 @@ pytestmark = [
 IMAGE = "e01-attestation-first"
 LOGIN = Credentials(USER, PASSWORD)
 PATIENCE = Patience(connect=20, read=20, tries=4)
-IMPATIENCE = Patience(connect=20, read=0.5, tries=3, window=0.2, window_bytes=1_000_000)
+IMPATIENCE = Patience(connect=20, read=0.5, head=0.5, tries=3, window=0.2, window_bytes=1_000_000)
 MOST_REQUESTS, MOST_PAUSES = 60, 30
 
 
@@ -95,6 +95,10 @@ CASES = {
     "redirects for ever": both(Reason.REGISTRY_UNREACHABLE, redirect_loop=True),
     "redirects to a file": both(Reason.REGISTRY_UNREACHABLE, redirect_file=True),
     "drips": both(Reason.STALLED, IMPATIENCE, drip=True),
+    "drips the heads of answers": both(Reason.STALLED, IMPATIENCE, drip_head=True),
+    "drips the heads of tokens' answers": both(Reason.STALLED, IMPATIENCE, drip_head=True, token=1),
+    "drips the sizes of chunks": both(Reason.STALLED, IMPATIENCE, drip_chunks=True),
+    "says for ever that it will answer": both(Reason.STALLED, IMPATIENCE, interim=True),
     "falls silent": both(Reason.STALLED, IMPATIENCE, silent=True),
     "manifests without end": Case({"huge": True}, Reason.LIMIT_EXCEEDED, None),
 }

@@ -37,7 +37,7 @@ from tests.support.real_registry import RealRegistry, needs_registry
 from tests.support.tar_entries import file
 
 PATIENCE = Patience(connect=20, read=20, tries=4)
-IMPATIENCE = Patience(connect=20, read=0.5, tries=4, window=0.2, window_bytes=1_000_000)
+IMPATIENCE = Patience(connect=20, read=0.5, head=0.5, tries=4, window=0.2, window_bytes=1_000_000)
 LOGIN = Credentials(USER, PASSWORD)
 GOOD = "e01-attestation-first"
 # Here it is the tag that says which image, and a layout's own faults do not travel.
@@ -430,6 +430,8 @@ def test_tls_is_the_rule(certificate: Path, blobs: FolderBlobs, monkeypatch: pyt
         assert authorized(registry)[True] == set()
         registry.faults = {"basic": True}
         puller.pull(f"{registry.host}/{GOOD}", LOGIN)
+        registry.faults = {"drip-head": True}
+        assert Puller(blobs, [], IMPATIENCE).refused(f"{registry.host}/{GOOD}").reason is Reason.STALLED
 
 
 # What is here already

@@ -5,6 +5,8 @@ Hand-picked: that all of them are caught says that the tests bite there, not eve
 
 from typing import NamedTuple
 
+from tests.flow.mutants_of_selection import OF_SELECTION
+
 
 class Mutant(NamedTuple):
     """In the file under `src/sandbay`, `old` (which stands there once) becomes `new`."""
@@ -15,101 +17,11 @@ class Mutant(NamedTuple):
     new: str
 
 
-RESOLVE, FREEZE, PLACE = "flow/resolve.py", "flow/freeze.py", "flow/place.py"
+FREEZE, PLACE = "flow/freeze.py", "flow/place.py"
 PROVE = "flow/prove.py"
 WANT, PREPARE, RUN = "flow/want.py", "flow/prepare.py", "flow/run.py"
 READINESS, RELEASE = "domain/readiness.py", "domain/release.py"
 REQUIREMENT = "domain/requirement.py"
-
-_FOLLOW = "    found = _follow(chosen.reference, platform, catalog, deployment, support=not unchecked)\n"
-_CHECKS = "= (_not_retired, _supported, _active)"
-
-_OF_RESOLVE = [
-    (
-        "a refusal becomes the default image",
-        _FOLLOW,
-        _FOLLOW
-        + "    if isinstance(found, Refusal) and deployment.default_image:\n"
-        + "        found = _follow(DEFAULT, platform, catalog, deployment)\n",
-    ),
-    (
-        "a refused word gives way to the next level's",
-        _FOLLOW,
-        _FOLLOW
-        + "    for weaker in ordered:\n"
-        + "        if isinstance(found, Refusal) and weaker.reference:\n"
-        + "            found = _follow(weaker.reference, platform, catalog, deployment)\n",
-    ),
-    (
-        "an unknown image is the default image",
-        "    found = catalog.image(reference.image)\n",
-        "    found = catalog.image(reference.image) or catalog.image(deployment.default_image or '')\n",
-    ),
-    ("the broadest level decides", "next((s for s in ordered if", "next((s for s in reversed(ordered) if"),
-    (
-        "the order of the input decides",
-        "sorted(sayings, key=lambda s: policy.precedence.index(s.level))",
-        "list(sayings)",
-    ),
-    (
-        "the order of levels is fixed in code",
-        "key=lambda s: policy.precedence.index(s.level)",
-        "key=lambda s: list(Level).index(s.level)",
-    ),
-    ("a retired image takes Sessions", "is ImageState.RETIRED:", "is ImageState.DEPRECATED:"),
-    ("support is never looked at where it may wait", "and not deployment.pools", "or not deployment.pools"),
-    ("any provider will do", "== variant.platform and p.provider in", "== variant.platform or p.provider in"),
-    (
-        "a paused pool supports nothing",
-        "[p for p in deployment.pools if p.platform",
-        '[p for p in deployment.pools if p.admission == "open" and p.platform',
-    ),
-    (
-        "another platform's variant stands in",
-        "held.release.variant_for(platform)",
-        "held.release.variant_for(platform) or held.release.variants[0]",
-    ),
-    ("a release's state is looked at first", _CHECKS, "= (_active, _not_retired, _supported)"),
-    ("support is looked at before retirement", _CHECKS, "= (_supported, _not_retired, _active)"),
-    ("state is looked at before support", _CHECKS, "= (_not_retired, _active, _supported)"),
-    ("an unknown channel is the newest release", "if not said and entry.releases:", "if entry.releases:"),
-    (
-        "an unknown channel is stable",
-        "entry.channels.get(channel)\n",
-        "entry.channels.get(channel) or entry.channels.get(STABLE)\n",
-    ),
-    ("without stable a name is the oldest release", "entry.releases[max(", "entry.releases[min("),
-    (
-        "an unknown number is the newest release",
-        "entry.releases.get(number)\n",
-        "entry.releases.get(number) or entry.releases.get(max(entry.releases, default=0))\n",
-    ),
-    ("an index digest names nothing", "digest in (variant.digest, variant.index_digest)", "digest == variant.digest"),
-    (
-        "a manifest digest selects other bytes",
-        "            return _has(digest, variant)\n",
-        "            return True\n",
-    ),
-    ("a digest moves to newer releases", "min(numbers, default=None)", "max(numbers, default=None)"),
-    ("the request is blamed for others' words", "_IN_REQUEST.get(chosen.level)", '"runtime_image_id"'),
-    ("whose word it was is not told", "if chosen.level is not Level.SESSION:", "if chosen.level is Level.TEMPLATE:"),
-    ("every word counts as chosen", "if place == decided:", "if saying.reference is not None:"),
-    ("what was overruled looks silent", "Outcome.SILENT if silent else Outcome.OVERRULED", "Outcome.SILENT"),
-    ("a refusal leaves no reason in the trail", "Outcome.REFUSED, checked.reason)", "Outcome.REFUSED, None)"),
-    ("the strongest level signs, said or not", "DecidedBy(chosen.level,", "DecidedBy(ordered[0].level,"),
-    ("nobody is warned", "for holds, what in said if holds)", "for holds, what in said if holds and not chosen)"),
-    ("nothing that is required counts", "    if not missing:\n", "    if not missing or not chosen.subject:\n"),
-    (
-        "tools of another variant count",
-        "found.held.tools(found.variant)",
-        "found.held.tools(found.held.release.variants[0])",
-    ),
-    ("requirements are the image's fault", "_REQUIRED_IN[first.required.level]", "at.param"),
-    ("the last that is missing is told", "missing[0], _told(missing[0])", "missing[-1], _told(missing[-1])"),
-    ("a Template's requirement is the request's", "if it.required.level is not Level.SESSION:", "if False:"),
-    ("tools are not handed on", "held.tools(variant), chosen.reference", "{}, chosen.reference"),
-    ("the default's image needs no default", "if deployment.default_image is None:", "if False:"),
-]
 
 _OF_FREEZE = [
     ("the commit is lost", "source_commit=release.source_commit", "source_commit=None"),
@@ -285,7 +197,7 @@ _OF_REQUIREMENT = [
 ]
 
 _BY_FILE = {
-    RESOLVE: _OF_RESOLVE,
+    **OF_SELECTION,
     FREEZE: _OF_FREEZE,
     PLACE: _OF_PLACE,
     PROVE: _OF_PROVE,

@@ -5,7 +5,7 @@ agree by both being right. A world is a dict of dicts; `tests.flow.worlds` turns
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 ID = "[0-9a-z]{20}"
@@ -28,6 +28,8 @@ class PlainRelease(TypedDict):
 class PlainImage(TypedDict):
     id: str
     state: str
+    labels: dict[str, str]
+    restricted: bool
     channels: dict[str, int]
     releases: dict[int, PlainRelease]
 
@@ -45,11 +47,24 @@ class World(TypedDict):
 
 
 class Word(NamedTuple):
-    """What one level says."""
+    """What one level says. Of several scopes the narrower one comes first. The default says itself."""
 
     level: str
     subject: str | None
     said: str | None
+    enforced: bool = False
+
+
+Place = tuple[str, str | None]
+"""Level and subject."""
+
+
+class Law(NamedTuple):
+    """The ceilings. A list holds names, ids and `label=value,…`; `denied` lets no Session name an image."""
+
+    lists: Mapping[Place, Sequence[str]] = {}
+    denied: Sequence[Place] = ()
+    grants: Mapping[Place, Sequence[str]] = {}
 
 
 class Need(NamedTuple):
@@ -81,20 +96,35 @@ Found = dict[str, Any]
 
 
 def judge(
-    world: World, words: Sequence[Word], platform: str, precedence: Sequence[str], needs: Sequence[Need] = ()
+    world: World,
+    words: Sequence[Word],
+    platform: str,
+    precedence: Sequence[str],
+    needs: Sequence[Need] = (),
+    law: Law | None = None,
 ) -> Answer:
-    """One pass: the words in order of strength, the first one that says something is asked every question."""
-    strength = [word for level in precedence for word in words if word.level == level]
+    """Who is asked, who is held against it, and what the one that is asked comes to."""
+    default = Word("deployment", None, None if world["default"] is None else "@default")
+    strength = [word for level in precedence for word in (*words, default) if word.level == level]
+    scopes = [word for word in strength if word.level == "scope"]
+    broad_to_narrow = [*(w for w in strength if w.level == "project"), *reversed(scopes)]
+    rest: Found = {
+        "platform": platform,
+        "needs": list(needs),
+        "law": law or Law(),
+        "places": [("deployment", None), *((w.level, w.subject) for w in broad_to_narrow)],
+    }
     speaks = [n for n, word in enumerate(strength) if word.said is not None]
     if not speaks:
         silent: list[PlainStep] = [(w.level, "silent", w.subject, None, None) for w in strength]
         return Answer("no_default_image", None, None, None, None, None, None, silent)
-    winner = strength[speaks[0]]
-    found: Found = {"text": winner.said, "platform": platform, "needs": list(needs)}
-    reason = next((code for code, fails in QUESTIONS if fails(world, found)), None)
-    outcomes = {speaks[0]: "refused" if reason else "chosen", **dict.fromkeys(speaks[1:], "overruled")}
+    asked, beside, early = _whose(world, strength, speaks, rest)
+    winner = strength[asked]
+    found: Found = {"text": winner.said, **rest}
+    reason = early or _first_no(QUESTIONS, world, found)
+    outcomes = dict.fromkeys(speaks, "overruled") | {beside: "candidate", asked: "refused" if reason else "chosen"}
     trail: list[PlainStep] = [
-        (w.level, outcomes.get(n, "silent"), w.subject, w.said, reason if n == speaks[0] else None)
+        (w.level, outcomes.get(n, "silent"), w.subject, w.said, reason if n == asked else None)
         for n, w in enumerate(strength)
     ]
     param = {"session": "runtime_image_id", "template": "template"}.get(winner.level) if reason else None
@@ -106,6 +136,41 @@ def judge(
         trail.append((winner.level, "warned", winner.subject, "deprecated", None))
     digest = found["variant"]["digest"]
     return Answer(None, found["name"], found["number"], digest, winner.level, winner.subject, None, trail)
+
+
+def _whose(
+    world: World, strength: Sequence[Word], speaks: Sequence[int], rest: Found
+) -> tuple[int, int | None, str | None]:
+    """The word that is asked, the one that is held beside it, and a no that needs no question.
+
+    A Session that names an image where that is denied is refused. Without anything enforced the strongest word is
+    asked. The broadest enforced word is asked when nobody who asks wishes anything, or when it comes to nothing. A wish
+    for the very release passes, and the enforced word is asked (if the wish is for its platform); a wish for another
+    release of an image that is enforced by its bare name is asked itself. Any other wish is refused.
+    """
+    said = {n: str(strength[n].said) for n in speaks}
+    sessions = [n for n in speaks if strength[n].level == "session"]
+    wishes = [n for n in speaks if strength[n].level in ("session", "template")]
+    rulers = [n for n in speaks if strength[n].enforced]
+    if sessions and set(rest["law"].denied) & set(rest["places"]):
+        return sessions[0], None, "override_denied"
+    if not rulers or not wishes:
+        return (rulers or speaks[:1])[-1], None, None
+    ruler, wish = rulers[-1], wishes[0]
+    of_ruler, of_wish = ({"text": said[n], **rest} for n in (ruler, wish))
+    if _first_no(NAMING, world, of_ruler):
+        return ruler, None, None
+    unnamed = _first_no(NAMING, world, of_wish)
+    if not unnamed and of_ruler["release"]["id"] == of_wish["release"]["id"]:
+        ruled, wished = (_first_no(CHAIN, world, it) for it in (of_ruler, of_wish))
+        return (wish, ruler, None) if wished and not ruled else (ruler, wish, None)
+    if re.fullmatch(NAME, said[ruler]) and of_wish.get("image", {}).get("id") == of_ruler["image"]["id"]:
+        return wish, ruler, None
+    return wish, ruler, "image_enforced"
+
+
+def _first_no(questions: "Questions", world: World, found: Found) -> str | None:
+    return next((code for code, fails in questions if fails(world, found)), None)
 
 
 def _malformed(_: World, found: Found) -> bool:
@@ -183,6 +248,27 @@ def _image_retired(_: World, found: Found) -> bool:
     return bool(found["image"]["state"] == "retired")
 
 
+def _labelled(image: PlainImage, selector: str) -> bool:
+    return all(image["labels"].get(pair.split("=")[0]) == pair.split("=")[1] for pair in selector.split(","))
+
+
+def _not_allowed(world: World, found: Found) -> bool:
+    image: PlainImage = found["image"]
+
+    def holds(place: Place, listed: Sequence[str]) -> bool:
+        is_default = place[0] == "deployment" and found["name"] == world["default"]
+        named = {"*", found["name"], image["id"]} & set(listed)
+        return is_default or bool(named) or any("=" in it and _labelled(image, it) for it in listed)
+
+    lists = found["law"].lists
+    return not all(holds(place, lists[place]) for place in found["places"] if place in lists)
+
+
+def _not_granted(_: World, found: Found) -> bool:
+    granted = {name for place in found["places"] for name in found["law"].grants.get(place, ())}
+    return bool(found["image"]["restricted"]) and found["name"] not in granted
+
+
 def _no_pool(world: World, found: Found) -> bool:
     where = {(pool["platform"], pool["provider"]) for pool in world["pools"]}
     return where.isdisjoint((found["platform"], provider) for provider in found["variant"]["providers"])
@@ -201,17 +287,23 @@ def _needs_more(_: World, found: Found) -> bool:
     return False
 
 
-QUESTIONS: Sequence[tuple[str, Callable[[World, Found], bool]]] = (
+Questions = Sequence[tuple[str, Callable[[World, Found], bool]]]
+
+NAMING: Questions = (
     ("invalid_reference", _malformed),
     ("no_default_image", _no_default),
     ("image_unknown", _image_unknown),
     ("channel_unknown", _channel_unknown),
     ("release_unknown", _release_unknown),
+)
+CHAIN: Questions = (
     ("image_unsupported", _no_variant),
     ("image_retired", _image_retired),
+    ("image_not_allowed", _not_allowed),
+    ("image_not_granted", _not_granted),
     ("image_unsupported", _no_pool),
     ("release_pending", _release_is("pending")),
     ("release_rejected", _release_is("rejected")),
     ("release_retired", _release_is("retired")),
-    ("requirements_unmet", _needs_more),
 )
+QUESTIONS: Questions = (*NAMING, *CHAIN, ("requirements_unmet", _needs_more))

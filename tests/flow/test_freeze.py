@@ -44,7 +44,7 @@ RELEASE = Release(ReleaseId(some_id("rel", 7)), IMAGE.id, 7, (OTHER, VARIANT), s
 TRAIL = (
     Step(Level.SESSION, Outcome.SILENT),
     Step(Level.PROJECT, Outcome.CHOSEN, "growth", "web:7"),
-    Step(Level.DEPLOYMENT, Outcome.OVERRULED, None, "@default", Reason.IMAGE_RETIRED),
+    Step(Level.DEPLOYMENT, Outcome.OVERRULED, None, "@default", Reason.IMAGE_RETIRED, enforced=True),
 )
 BY = DecidedBy(Level.PROJECT, "growth")
 TOOLS = {"node": "22.3.0", "git": "2.39.5"}
@@ -73,14 +73,22 @@ EXPECTED: dict[str, Any] = {
     "generation": 12,
     "decided_by": {"level": "project", "subject": "growth"},
     "trail": [
-        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None},
-        {"level": "project", "outcome": "chosen", "subject": "growth", "said": "web:7", "reason": None},
+        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None, "enforced": False},
+        {
+            "level": "project",
+            "outcome": "chosen",
+            "subject": "growth",
+            "said": "web:7",
+            "reason": None,
+            "enforced": False,
+        },
         {
             "level": "deployment",
             "outcome": "overruled",
             "subject": None,
             "said": "@default",
             "reason": "image_retired",
+            "enforced": True,
         },
     ],
     "tools": {"node": "22.3.0", "git": "2.39.5"},

@@ -4,36 +4,31 @@ Each answer is compared with `tests.flow.oracle`, and in the tables also with a 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
 
-from sandbay.domain.deployment import Deployment
-from sandbay.domain.trail import Level, Outcome, Policy
-from sandbay.flow.resolve import Rejected, Selected, resolve
+from sandbay.domain.trail import Level, Outcome
+from sandbay.flow.resolve import Rejected, Selected
 from tests.flow.oracle import Need, PlainImage, PlainRelease, Word, World, judge
 from tests.flow.worlds import (
-    AMD,
     FAULT,
     HERE,
     THERE,
     as_answer,
     asking,
     catalog_of,
-    deployment_of,
     healthy,
     image,
     release,
     resolve_in,
-    sayings_of,
     sha,
     some_id,
     variant,
 )
 
 PRECEDENCE = [level.value for level in Level]
-SUBJECTS = {"session": None, "project": "growth", "deployment": None}
+SUBJECTS = {"session": None, "template": "work", "project": "growth"}
 TARGET, INDEX = 5, 50
 
 VARIANTS = {
@@ -229,7 +224,7 @@ def both_platforms() -> World:
 def test_the_platform_chooses_the_variant_and_a_manifest_digest_only_its_own(
     text: str, here: int | None, there: int | None
 ) -> None:
-    world, words = both_platforms(), [Word("session", None, text), Word("deployment", None, "base")]
+    world, words = both_platforms(), [Word("session", None, text)]
     for platform, digest in ((HERE, here), (THERE, there)):
         outcome = resolve_in(world, words, platform)
         assert as_answer(outcome) == judge(world, words, platform, PRECEDENCE)
@@ -256,7 +251,7 @@ def test_of_several_releases_with_the_same_bytes_a_digest_means_the_oldest(turne
 
 # What the refusal tells: word, changes to the world, details beside reference (and level, subject).
 def _details(world: World, text: str, platform: str = HERE) -> dict[str, object]:
-    words = [Word("session", None, text), Word("project", "growth", "base"), Word("deployment", None, "@default")]
+    words = [Word("session", None, text), Word("project", "growth", "base")]
     outcome = resolve_in(world, words, platform)
     assert isinstance(outcome, Rejected)
     details = dict(outcome.refusal.details)
@@ -296,15 +291,19 @@ def test_details_of_a_rejection_carry_its_fault() -> None:
 
 @pytest.mark.parametrize("level", Level)
 def test_a_refusal_points_at_the_request_or_at_whose_word_it_was(level: Level) -> None:
-    words = [Word(level.value, "someone", "wep")]
-    if level is not Level.DEPLOYMENT:
-        words.append(Word("deployment", None, "@default"))
+    someone = None if level is Level.DEPLOYMENT else "someone"
+    words = [Word(level.value, someone, "wep", enforced=level is Level.DEPLOYMENT)]
+    if level is Level.AGENT:
+        words.append(Word("project", "growth", None))
     outcome = resolve_in(world_of(sibling_web()), words)
     assert isinstance(outcome, Rejected)
     param = {Level.SESSION: "runtime_image_id", Level.TEMPLATE: "template"}.get(level)
-    standing = {} if level is Level.SESSION else {"level": level.value, "subject": "someone"}
+    standing: dict[str, object] = {} if level is Level.SESSION else {"level": level.value, "subject": someone}
     if level is Level.TEMPLATE:
         standing["field"] = "runtime_image_id"
+    elif level is not Level.SESSION:
+        mode = "enforce" if level is Level.DEPLOYMENT else "prefer"
+        standing["binding"] = {"level": level.value, "subject": someone, "mode": mode, "reference": "wep"}
     assert outcome.refusal.param == param
     assert outcome.refusal.details == {"reference": "wep", **standing}
 
@@ -335,7 +334,7 @@ NEEDS: list[tuple[list[Need], str | None]] = [
 def test_what_is_required_is_held_against_the_verified_tools_of_what_was_chosen(
     level: str, needs: list[Need], found: str | None
 ) -> None:
-    words = [Word("project", "growth", "web"), Word("deployment", None, "base")]
+    words = [Word("project", "growth", "web")]
     asked = [need._replace(level=level) for need in needs]
     outcome = resolve_in(equipped(**TOOLS), words, needs=asked)
     assert as_answer(outcome) == judge(equipped(**TOOLS), words, HERE, PRECEDENCE, asked)
@@ -355,14 +354,15 @@ def test_what_is_required_is_held_against_the_verified_tools_of_what_was_chosen(
         {"tool": n.tool, "wanted": "any" if n.least is None else f">={n.least}", "found": TOOLS.get(n.tool), **where}
         for n in fails
     ]
-    standing = {"reference": "web", "release": "web:5", "level": "project", "subject": "growth"}
+    binding = {"level": "project", "subject": "growth", "mode": "prefer", "reference": "web"}
+    standing = {"reference": "web", "release": "web:5", "level": "project", "subject": "growth", "binding": binding}
     assert refusal.details == {**standing, **told[0], "unmet": told}
     assert told[0]["found"] == found
     assert fails[0].tool in refusal.message
 
 
 def test_where_nothing_is_verified_what_is_found_is_unknown() -> None:
-    words = [Word("session", None, "web"), Word("deployment", None, "base")]
+    words = [Word("session", None, "web")]
     outcome = resolve_in(equipped(), words, needs=[Need("node", None), Need("git", 2, "template")])
     assert isinstance(outcome, Rejected)
     assert outcome.refusal.param == "requires"
@@ -387,11 +387,11 @@ def test_a_release_that_is_not_active_is_told_before_its_tools() -> None:
 
 
 def test_nothing_said_is_no_fault_of_a_field() -> None:
-    for words in ([], [Word(level, None, None) for level in PRECEDENCE]):
-        outcome = resolve_in(world_of(sibling_web()), words)
+    for words in ([], [Word(level, level, None) for level in PRECEDENCE[:-1]]):
+        outcome = resolve_in(world_of(sibling_web(), default=None), words)
         assert isinstance(outcome, Rejected)
         assert (outcome.refusal.param, outcome.refusal.details) == (None, {})
-        assert [s.outcome for s in outcome.trail] == [Outcome.SILENT] * len(words)
+        assert [s.outcome for s in outcome.trail] == [Outcome.SILENT] * (len(words) + 1)
 
 
 SAYS: dict[str, Callable[[int], str | None]] = {
@@ -406,14 +406,16 @@ def test_the_order_of_levels_is_data(order: tuple[str, ...]) -> None:
     world = world_of(sibling_web())
     ask = asking(world, precedence=tuple(Level(name) for name in order))
     for kinds in product(SAYS, repeat=4):
-        # The two strongest are silent or not; the words arrive in an order of their own.
-        padded = (kinds[0], "silent", *kinds[1:], "healthy")
+        # The deployment has its default, wherever it stands; the words arrive in an order of their own.
+        levels = [level for level in order if level != "deployment"]
         words = [
-            Word(level, f"at {level}", SAYS[kind](n)) for n, (level, kind) in enumerate(zip(order, padded, strict=True))
+            Word(level, f"at {level}", SAYS[kind](n))
+            for n, (level, kind) in enumerate(zip(levels, (*kinds, "healthy"), strict=True))
         ]
         shuffled = sorted(words, key=lambda word: word.level)
         answer = as_answer(ask(shuffled))
         assert answer == judge(world, shuffled, HERE, order)
+        words.insert(order.index("deployment"), Word("deployment", None, "@default"))
         strongest = next(word for word in words if word.said is not None)
         assert answer.trail[: len(order)] == [
             (
@@ -435,23 +437,21 @@ def test_a_level_with_several_words_is_heard_in_the_order_they_come() -> None:
     world = world_of(sibling_web())
     room, team = Word("scope", "room:deal", "web"), Word("scope", "team:growth", "other")
     for first, second, name in ((room, team, "web"), (team, room, "other")):
-        words = [Word("deployment", None, "@default"), first, Word("scope", "org:acme", None), second]
+        words = [first, Word("scope", "org:acme", None), second]
         answer = as_answer(resolve_in(world, words))
         assert (answer.image, answer.level, answer.subject) == (name, "scope", first.subject)
         assert [step[1] for step in answer.trail] == ["chosen", "silent", "overruled", "overruled"]
 
 
 def test_the_same_word_twice_decides_once() -> None:
-    twice = sayings_of([Word("session", None, "web")]) * 2
-    world = world_of(sibling_web())
-    outcome = resolve(twice, AMD, Policy(), catalog_of(world), deployment_of(world))
-    assert [s.outcome for s in outcome.trail] == [Outcome.CHOSEN, Outcome.OVERRULED]
+    outcome = resolve_in(world_of(sibling_web()), [Word("session", None, "web")] * 2)
+    assert [s.outcome for s in outcome.trail] == [Outcome.CHOSEN, Outcome.OVERRULED, Outcome.OVERRULED]
 
 
 @pytest.mark.parametrize("image_state, release_state", [("deprecated", "active"), ("active", "deprecated")])
 def test_deprecated_passes_with_one_warning_of_the_level_that_decided(image_state: str, release_state: str) -> None:
     world = web_with("bare name", release(TARGET, release_state, **VARIANTS["fits"]), image_state)
-    outcome = resolve_in(world, [Word("project", "growth", "web"), Word("deployment", None, "@default")])
+    outcome = resolve_in(world, [Word("project", "growth", "web")])
     assert isinstance(outcome, Selected)
     warned = [s for s in outcome.trail if s.outcome is Outcome.WARNED]
     assert [(s.level, s.subject) for s in warned] == [(Level.PROJECT, "growth")]
@@ -471,21 +471,7 @@ def test_what_is_selected_is_what_the_catalog_holds() -> None:
     assert outcome.reference == "web"
 
 
-def test_sayings_may_come_once_and_in_any_iterable() -> None:
-    world = both_platforms()
-    words = [Word("session", None, None), Word("deployment", None, "@default")]
-    once = resolve(iter(sayings_of(words)), AMD, Policy(), catalog_of(world), deployment_of(world))
-    assert once == resolve_in(world, words)
-
-
 def test_without_pools_nothing_is_supported() -> None:
-    world = both_platforms()
-    outcome = resolve(
-        sayings_of([Word("session", None, "web")]),
-        AMD,
-        Policy(),
-        catalog_of(world),
-        replace(Deployment(1, AMD), default_image=deployment_of(world).default_image),
-    )
+    outcome = resolve_in({**both_platforms(), "pools": []}, [Word("session", None, "web")])
     assert isinstance(outcome, Rejected)
     assert outcome.refusal.reason == "image_unsupported"

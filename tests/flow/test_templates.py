@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from sandbay.domain.canonical import rebuild, sha256
+from sandbay.domain.ceiling import NOTHING_STANDS
 from sandbay.domain.declaration import Network
 from sandbay.domain.ids import ProjectId, TemplateId
 from sandbay.domain.inline import InlineFile
 from sandbay.domain.package import Packages
+from sandbay.domain.path import Path
 from sandbay.domain.skill import Plugin, Skill
 from sandbay.domain.template import (
     FrozenTemplate,
@@ -27,7 +29,6 @@ from sandbay.flow.freeze import freeze_template
 from sandbay.flow.resolve import Rejected, Selected, resolve
 from tests.flow.oracle import Word, World, judge
 from tests.flow.worlds import (
-    AMD,
     HERE,
     as_answer,
     catalog_of,
@@ -35,8 +36,8 @@ from tests.flow.worlds import (
     healthy,
     image,
     release,
+    request_of,
     resolve_in,
-    sayings_of,
     variant,
 )
 
@@ -58,9 +59,9 @@ def test_request_template_deployment(session: str | None, template: str | None, 
     """The narrower one that speaks decides; what it names wrongly is refused, with the healthy default beside it."""
     world: World = {**WORLD, "default": default}
     words = [Word("session", None, session), Word("template", "work", template)]
-    words.append(Word("deployment", None, None if default is None else "@default"))
     answer = as_answer(resolve_in(world, words))
     assert answer == judge(world, words, HERE, ["session", "template", "agent", "scope", "project", "deployment"])
+    words.append(Word("deployment", None, None if default is None else "@default"))
     speaks = next((word for word in words if word.said is not None), None)
     meant = {"web": "web", "tool:1": "tool", "@default": default}
     expected = meant.get(speaks.said or "") if speaks else None
@@ -79,13 +80,14 @@ def test_a_refusal_through_a_template_names_the_field() -> None:
 WAITING = Policy(support_may_wait=True)
 
 
+def _of_template(world: World, policy: Policy, said: str = "web") -> Selected | Rejected:
+    request = request_of([Word("template", "work", said)])
+    return resolve(request, Path(), NOTHING_STANDS, policy, catalog_of(world), deployment_of(world))
+
+
 @pytest.mark.parametrize("said", ["web", "gone", "nope"])
 def test_support_may_wait_for_the_first_pool_and_nothing_else_may(said: str) -> None:
-    words = sayings_of([Word("template", "work", said)])
-    unpooled: World = {**WORLD, "pools": []}
-    catalog, deployment = catalog_of(unpooled), deployment_of(unpooled)
-    strict = resolve(words, AMD, Policy(), catalog, deployment)
-    lenient = resolve(words, AMD, WAITING, catalog, deployment)
+    strict, lenient = (_of_template({**WORLD, "pools": []}, policy, said) for policy in (Policy(), WAITING))
     assert isinstance(strict, Rejected)
     if said != "web":
         assert lenient == strict
@@ -97,12 +99,11 @@ def test_support_may_wait_for_the_first_pool_and_nothing_else_may(said: str) -> 
 
 def test_with_a_pool_support_never_waits() -> None:
     elsewhere: World = {**WORLD, "pools": [{"platform": HERE, "provider": "other", "paused": False}]}
-    words = sayings_of([Word("template", "work", "web")])
     for policy in (Policy(), WAITING):
-        outcome = resolve(words, AMD, policy, catalog_of(elsewhere), deployment_of(elsewhere))
+        outcome = _of_template(elsewhere, policy)
         assert isinstance(outcome, Rejected)
         assert outcome.refusal.reason == "image_unsupported"
-    healthy_one = resolve(words, AMD, WAITING, catalog_of(WORLD), deployment_of(WORLD))
+    healthy_one = _of_template(WORLD, WAITING)
     assert isinstance(healthy_one, Selected)
     assert SUPPORT_UNCHECKED not in [step.said for step in healthy_one.trail]
 

@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from sandbay.domain.binding import Binding, Mode, Written
 from sandbay.domain.catalog import CatalogView, Channel, Image, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.ceiling import AllowList, Override, Standing, Tier
+from sandbay.domain.choosing import Request
 from sandbay.domain.contract import Checked, ContractReport, ToolReport, Violation
 from sandbay.domain.deployment import Deployment, Pool, PoolAdmission
-from sandbay.domain.ids import ImageId, ReleaseId
+from sandbay.domain.ids import ImageId, ProjectId, ReleaseId
+from sandbay.domain.path import Path, Subject
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import (
@@ -22,9 +26,9 @@ from sandbay.domain.release import (
     Variant,
 )
 from sandbay.domain.requirement import Required, Requirement
-from sandbay.domain.trail import Level, Policy, Saying
+from sandbay.domain.trail import EXPLICIT, Level, Policy, Saying
 from sandbay.flow.resolve import Rejected, Selected, resolve
-from tests.flow.oracle import Answer, Need, PlainImage, PlainRelease, PlainVariant, Word, World
+from tests.flow.oracle import Answer, Law, Need, PlainImage, PlainRelease, PlainVariant, Word, World
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AMD, ARM = Platform.of("linux", "amd64"), Platform.of("linux", "arm64")
@@ -57,7 +61,14 @@ def release(number: int, state: str = "active", **variants: PlainVariant) -> Pla
 
 
 def image(number: int, releases: dict[int, PlainRelease], state: str = "active", **channels: int) -> PlainImage:
-    return {"id": some_id("img", number), "state": state, "channels": channels, "releases": releases}
+    return {
+        "id": some_id("img", number),
+        "state": state,
+        "labels": {},
+        "restricted": False,
+        "channels": channels,
+        "releases": releases,
+    }
 
 
 def healthy(number: int) -> PlainImage:
@@ -80,7 +91,9 @@ def _entry(name: str, it: PlainImage) -> ImageEntry:
         for number, r in it["releases"].items()
     }
     channels = {channel: Channel(own, channel, number) for channel, number in it["channels"].items()}
-    return ImageEntry(Image(own, name, NOW, state=ImageState(it["state"])), releases, channels)
+    tier = Tier.RESTRICTED if it["restricted"] else Tier.STANDARD
+    named = Image(own, name, NOW, labels=it["labels"], state=ImageState(it["state"]), tier=tier)
+    return ImageEntry(named, releases, channels)
 
 
 def _variant(platform: str, it: PlainVariant) -> Variant:
@@ -128,27 +141,82 @@ def deployment_of(world: World) -> Deployment:
     return Deployment(3, AMD, tuple(pools), default_id)
 
 
-def sayings_of(words: Sequence[Word]) -> tuple[Saying, ...]:
-    return tuple(Saying(Level(word.level), word.subject, word.said) for word in words)
+PROJECT = ProjectId(some_id("prj", 1))
+WRITTEN = Written("tests", NOW)
+
+
+def request_of(words: Sequence[Word], platform: Platform = AMD, needs: Sequence[Need] = ()) -> Request:
+    wishes = [Saying(Level(word.level), word.subject, word.said) for word in words if word.level in EXPLICIT]
+    return Request(tuple(wishes), platform, required_of(needs))
+
+
+def path_of(words: Sequence[Word]) -> Path:
+    """At most one project and one agent; an agent comes with a project. Of scopes the narrower one comes first."""
+    of_level = {level: [word.subject for word in words if word.level == level] for level in Level}
+    project, agent = (next(iter(of_level[level]), None) for level in (Level.PROJECT, Level.AGENT))
+    scopes = tuple(str(name) for name in reversed(of_level[Level.SCOPE]))
+    return Path(PROJECT if of_level[Level.PROJECT] else None, project, scopes, agent)
+
+
+def subject_of(level: str, name: str | None) -> Subject:
+    match level:
+        case "project":
+            return Subject.of_project(PROJECT)
+        case "agent":
+            return Subject.of_agent(PROJECT, str(name))
+        case _:
+            return Subject(Level(level), name)
+
+
+def standing_of(world: World, words: Sequence[Word], law: Law | None = None) -> Standing:
+    """What stands, also for places that are not on the path."""
+    lists, denied, grants = law or Law()
+    bound = [word for word in words if word.level not in EXPLICIT and word.said is not None]
+    bindings = [
+        Binding(subject_of(w.level, w.subject), Mode.ENFORCE if w.enforced else Mode.PREFER, str(w.said), WRITTEN)
+        for w in bound
+    ]
+    granted = {place: (world["images"][name]["id"] for name in names) for place, names in grants.items()}
+    return Standing(
+        {it.subject: it for it in bindings},
+        {subject_of(*place): _list_of(listed) for place, listed in lists.items()},
+        {subject_of(*place): Override.DENY for place in denied},
+        {subject_of(*place): frozenset(map(ImageId, ids)) for place, ids in granted.items()},
+    )
+
+
+def _list_of(listed: Sequence[str]) -> AllowList:
+    selectors = (dict(pair.split("=") for pair in it.split(",")) for it in listed if "=" in it)
+    return AllowList("*" in listed, frozenset(it for it in listed if "=" not in it), tuple(selectors))
 
 
 Ask = Callable[[Sequence[Word]], Selected | Rejected]
 
 
 def asking(
-    world: World, platform: str = HERE, precedence: tuple[Level, ...] = tuple(Level), needs: Sequence[Need] = ()
+    world: World,
+    platform: str = HERE,
+    precedence: tuple[Level, ...] = tuple(Level),
+    needs: Sequence[Need] = (),
+    law: Law | None = None,
 ) -> Ask:
-    """`resolve` in one world, to be asked often."""
+    """`resolve` in one world, to be asked often. The deployment's default is the world's own."""
     parsed = Platform.parse(platform)
     assert parsed is not None
     catalog, deployment, policy = catalog_of(world), deployment_of(world), Policy(precedence)
-    return lambda words: resolve(sayings_of(words), parsed, policy, catalog, deployment, required_of(needs))
+
+    def ask(words: Sequence[Word]) -> Selected | Rejected:
+        assert all(word.enforced for word in words if word.level == "deployment")
+        request, standing = request_of(words, parsed, needs), standing_of(world, words, law)
+        return resolve(request, path_of(words), standing, policy, catalog, deployment)
+
+    return ask
 
 
 def resolve_in(
-    world: World, words: Sequence[Word], platform: str = HERE, needs: Sequence[Need] = ()
+    world: World, words: Sequence[Word], platform: str = HERE, needs: Sequence[Need] = (), law: Law | None = None
 ) -> Selected | Rejected:
-    return asking(world, platform, needs=needs)(words)
+    return asking(world, platform, needs=needs, law=law)(words)
 
 
 def as_answer(outcome: Selected | Rejected) -> Answer:

@@ -29,6 +29,8 @@ request. Faults, which may be combined:
     tags=[…]        a page of three tags at a time, wherever an opaque Link leads; without it there is no list
     link=TEXT       what every Link says instead
     drip            blobs one byte at a time, slowly;  silent  nothing at all after the headers
+    drip-head       status lines and headers one byte at a time;  interim  many answers that another one will come
+    drip-chunks     blobs in chunks whose sizes come one byte at a time
     huge            manifests never end
 """
 
@@ -36,6 +38,7 @@ import base64
 import email.utils
 import hashlib
 import http.server
+import itertools
 import json
 import os
 import re
@@ -43,7 +46,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -160,8 +163,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", ctype)
         blob = code in (200, 206) and ctype == "application/octet-stream"
+        if "interim" in self.faults:
+            self._dripped(itertools.repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n", 200))
         if blob and "no-length" in self.faults:
             self.close_connection = True
+        elif blob and "drip-chunks" in self.faults and self.command != "HEAD":
+            self.send_header("Transfer-Encoding", "chunked")
         else:
             self.send_header("Content-Length", str(len(body) if length is None else length))
         for key, value in (headers or {}).items():
@@ -180,13 +187,28 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             while not self.faults["hold"].wait(0.05) and not self.registry.closing.is_set():
                 pass
             self.wfile.write(body[len(body) // 2 :])
+        elif blob and "drip-chunks" in self.faults:
+            self._dripped(b"%x;" % len(body) + b"x" * 400 + b"\r\n" + body + b"\r\n0\r\n\r\n")
         elif blob and "drip" in self.faults:
-            for at in range(len(body)):
-                self.wfile.write(body[at : at + 1])
-                if self.registry.closing.wait(0.05):
-                    return
+            self._dripped(body)
         else:
             self.wfile.write(body)
+
+    def _dripped(self, data: bytes | Iterable[bytes]) -> None:
+        """One byte at a time, or one piece."""
+        for piece in (data[at : at + 1] for at in range(len(data))) if isinstance(data, bytes) else data:
+            self.wfile.write(piece)
+            if self.registry.closing.wait(0.05):
+                self.close_connection = True
+                return
+
+    def flush_headers(self) -> None:
+        if "drip-head" in self.faults:
+            head = b"".join(self._headers_buffer)
+            self._headers_buffer: list[bytes] = []
+            self._dripped(head)
+        else:
+            super().flush_headers()
 
     def error(self, code: int, name: str, headers: Mapping[str, str] | None = None) -> None:
         document = {"errors": [{"code": name, "message": "words of the registry", "detail": None}]}

@@ -25,6 +25,10 @@ SELECTING = (
     Reason.RELEASE_REJECTED,
     Reason.NO_DEFAULT_IMAGE,
     Reason.IMAGE_UNSUPPORTED,
+    Reason.IMAGE_NOT_ALLOWED,
+    Reason.IMAGE_NOT_GRANTED,
+    Reason.IMAGE_ENFORCED,
+    Reason.OVERRIDE_DENIED,
 )
 """What choosing an image can come to."""
 

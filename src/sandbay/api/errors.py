@@ -29,6 +29,11 @@ _OF_GROUP: Mapping[Group, int] = {
 }
 _OF_REASON: Mapping[Reason, int] = {
     Reason.INVALID_REFERENCE: 400,
+    Reason.SCOPE_REQUIRED: 400,
+    Reason.IMAGE_NOT_ALLOWED: 403,
+    Reason.IMAGE_NOT_GRANTED: 403,
+    Reason.IMAGE_ENFORCED: 403,
+    Reason.OVERRIDE_DENIED: 403,
     Reason.IMAGE_UNSUPPORTED: 400,
     Reason.REQUIREMENTS_UNMET: 400,
     Reason.RELEASE_INCOMPLETE: 400,

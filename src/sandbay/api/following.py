@@ -9,7 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from sandbay.api import errors
+from starlette.requests import Request
+
+from sandbay.api import attempts, errors
 from sandbay.api.live import News, event
 from sandbay.api.wire.base import Out
 from sandbay.app.core import Core
@@ -25,11 +27,11 @@ class Following(Generic[Told]):
     the answer. What is refused before any progress is refused as without events.
     """
 
-    def __init__(
-        self, core: Core, work: Callable[[Callable[[Told], None]], Out], ended: str, request_id: str | None
-    ) -> None:
+    def __init__(self, request: Request, core: Core, work: Callable[[Callable[[Told], None]], Out], ended: str) -> None:
         """`work` tells how far it is."""
-        self._core, self._work, self._ended, self._request_id = core, work, ended, request_id
+        self._core, self._work, self._ended = core, work, ended
+        self._request_id: str | None = request.state.request_id
+        self._record = attempts.recorder(request)
         self._outcome: Future[Out] = Future()
         self._now: Told | None = None
         self._told: Told | None = None
@@ -48,6 +50,8 @@ class Following(Generic[Told]):
             raise error
         news = self._progress()
         if isinstance(error, RefusedError):
+            if self._record is not None:
+                self._record(error)
             news.append(event("refused", json.dumps(errors.envelope(error.refusal, self._request_id), default=str)))
         elif ended:
             news.append(event(self._ended, self._outcome.result().model_dump_json()))

@@ -88,6 +88,7 @@ def patch_image(core: TheCore, actor: TheActor, image: Name, body: ImageChange) 
         description=body.description,
         labels=body.labels,
         state=body.state,
+        tier=body.tier,
     )
     return image_out(entry, _default(core))
 
@@ -148,7 +149,7 @@ def post_verify(
         return verification_out(find_image(core, image), verify(core, actor, image, number, body.node, hear))
 
     if MEDIA_TYPE in accept:
-        view = Following[LookedOut](core, verified, "verified", actor.request_id)
+        view = Following[LookedOut](request, core, verified, "verified")
         return Live(core, request.app.state.threads, view, resumable=False)
     return verified(lambda _: None)
 

@@ -14,6 +14,7 @@ from sandbay.api.wire.projects import (
     KeyList,
     NewKeyOut,
     PreferenceIn,
+    ProjectChange,
     ProjectIn,
     ProjectList,
     ProjectOut,
@@ -22,10 +23,20 @@ from sandbay.api.wire.projects import (
     project_out,
 )
 from sandbay.api.wire.sessions import AdminSessionList
-from sandbay.app.access import create_key, create_project, find_project, list_keys, list_projects, revoke_key
-from sandbay.app.preference import prefer
+from sandbay.app.access import (
+    change_project,
+    create_key,
+    create_project,
+    find_project,
+    list_keys,
+    list_projects,
+    revoke_key,
+)
+from sandbay.app.bindings import prefer, preferred
+from sandbay.app.core import Core
 from sandbay.app.sessions import list_sessions
 from sandbay.domain.ids import KeyId
+from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
 
 router = APIRouter(prefix="/core/v1/projects", route_class=StrictRoute, tags=["projects"])
@@ -36,13 +47,27 @@ project_router = APIRouter(prefix="/v1/project", route_class=StrictRoute, tags=[
 def get_projects(core: TheCore, asked: ThePage) -> ProjectList:
     """List projects by name."""
     shown, following = page(list_projects(core), asked, lambda project: project.name)
-    return ProjectList(items=[project_out(project) for project in shown], next=following)
+    said = preferred(core, shown)
+    return ProjectList(items=[project_out(project, said.get(project.id)) for project in shown], next=following)
 
 
 @router.post("", status_code=201, responses=refusing(Reason.NAME_TAKEN))
 def post_project(core: TheCore, actor: TheActor, body: ProjectIn) -> ProjectOut:
     """Make a project."""
-    return project_out(create_project(core, actor, body.name))
+    return project_out(create_project(core, actor, body.name), None)
+
+
+@router.patch("/{project}", responses=refusing(Reason.NOT_FOUND, Reason.REVISION_STALE))
+def patch_any_project(core: TheCore, actor: TheActor, project: Name, body: ProjectChange) -> ProjectOut:
+    """Change what is given."""
+    changed = change_project(
+        core,
+        actor,
+        find_project(core, project),
+        scope_required=body.scope_required,
+        expected_revision=body.expected_revision,
+    )
+    return _shown(core, changed)
 
 
 @router.get("/{project}/keys", responses=refusing(Reason.NOT_FOUND))
@@ -52,10 +77,10 @@ def get_keys(core: TheCore, project: Name, asked: ThePage) -> KeyList:
     return KeyList(items=[key_out(key) for key in shown], next=following)
 
 
-@router.post("/{project}/keys", status_code=201, responses=refusing(Reason.NOT_FOUND))
+@router.post("/{project}/keys", status_code=201, responses=refusing(Reason.NOT_FOUND, Reason.SCOPE_UNKNOWN))
 def post_key(core: TheCore, actor: TheActor, project: Name, body: KeyIn) -> NewKeyOut:
     """Make a key. Its secret is in this answer and nowhere else."""
-    key, secret = create_key(core, actor, find_project(core, project), body.name, body.principal)
+    key, secret = create_key(core, actor, find_project(core, project), body.name, body.principal, body.confinement())
     return new_key_out(key, secret)
 
 
@@ -77,12 +102,18 @@ def get_project_sessions(core: TheCore, project: Name, asked: ThePage) -> AdminS
 @project_router.get("", responses=refusing())
 def get_project(core: TheCore, actor: TheActor) -> ProjectOut:
     """Show the project of this key."""
-    return project_out(find_project(core, project_of(actor)))
+    return _shown(core, find_project(core, project_of(actor)))
 
 
 @project_router.patch("", responses=refusing(*SELECTING, Reason.REVISION_STALE))
 def patch_project(core: TheCore, actor: TheActor, body: PreferenceIn) -> ProjectOut:
     """Set or clear the image of Sessions that name none. It is resolved now; what is refused changes nothing."""
     project = find_project(core, project_of(actor))
-    reference = body.runtime_image_id if body.speaks else project.runtime_image_id
-    return project_out(prefer(core, actor, project.id, reference, body.expected_revision))
+    if not body.speaks and body.expected_revision in (None, project.revision):
+        return _shown(core, project)
+    reference = body.runtime_image_id if body.speaks else preferred(core, [project]).get(project.id)
+    return _shown(core, prefer(core, actor, project, reference, body.expected_revision))
+
+
+def _shown(core: Core, project: Project) -> ProjectOut:
+    return project_out(project, preferred(core, [project]).get(project.id))

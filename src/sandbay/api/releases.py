@@ -97,9 +97,7 @@ def post_release(
         return _shown(core, find_image(core, image), done.held)
 
     if MEDIA_TYPE in accept:
-        view = Following[CopiedOut](
-            core, lambda tell: registered(lambda it: tell(copied_out(it))), "release", actor.request_id
-        )
+        view = Following[CopiedOut](request, core, lambda tell: registered(lambda it: tell(copied_out(it))), "release")
         return Live(core, request.app.state.threads, view, resumable=False)
     return registered(lambda _: None)
 

@@ -9,7 +9,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from sandbay.api import (
+    attempts,
     audit,
+    bindings,
+    ceilings,
     channels,
     deployment,
     disk,
@@ -29,6 +32,7 @@ from sandbay.api import (
     readiness,
     registry_secrets,
     releases,
+    scopes,
     sessions,
     strict,
     templates,
@@ -46,7 +50,9 @@ _ROUTERS = (
     *(channels.router, promotions.router, registry_secrets.router, publishes.router),
     *(templates.admin_router, templates.router, readiness.router, events.router),
     *(nodes.router, disk.router, projects.router, sessions.admin_router, audit.router),
-    *(images.project_router, projects.project_router, explain.router),
+    *(scopes.router, bindings.router, ceilings.allow_lists, ceilings.overrides, ceilings.grants),
+    *(scopes.project_router, bindings.project_router),
+    *(images.project_router, projects.project_router, explain.router, explain.admin_router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 
@@ -89,13 +95,16 @@ def _id_of(request: Request) -> str:
 async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, RefusedError):
         raise error
+    await attempts.refused(request, error)
     return errors.refused(error.refusal, _id_of(request))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    return errors.refused(strict.refusal_of(error), _id_of(request))
+    refusal = strict.refusal_of(error)
+    await attempts.refused(request, RefusedError.of(refusal))
+    return errors.refused(refusal, _id_of(request))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -35,6 +35,7 @@ _UNPLACED = (
     *(Reason.IMAGE_NOT_READY, Reason.NO_CAPACITY, Reason.NO_NODE_ONLINE, Reason.POOL_PAUSED),
     *(Reason.IMAGE_PREPARE_FAILED, Reason.NETWORK_UNSUPPORTED, Reason.RESOURCE_UNSUPPORTED),
 )
+_NAMED = (Reason.TEMPLATE_UNKNOWN, Reason.SCOPE_UNKNOWN, Reason.SCOPE_REQUIRED)
 _IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -60,7 +61,7 @@ def admin_session(core: Core, record: SessionRecord) -> AdminSessionOut:
     "",
     status_code=201,
     responses=also(200, SessionOut, "The Session that this `Idempotency-Key` made.")
-    | refusing(*SELECTING, *_UNPLACED, Reason.REQUIREMENTS_UNMET, Reason.TEMPLATE_UNKNOWN, Reason.IDEMPOTENCY_CONFLICT),
+    | refusing(*SELECTING, *_UNPLACED, *_NAMED, Reason.REQUIREMENTS_UNMET, Reason.IDEMPOTENCY_CONFLICT),
 )
 async def post_session(
     request: Request,

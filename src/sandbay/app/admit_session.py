@@ -20,6 +20,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
 from sandbay.domain.inline import InlineFile, clash
+from sandbay.domain.path import Path
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
 from sandbay.domain.requirement import Requirement
@@ -27,6 +28,7 @@ from sandbay.domain.session import Session, SessionState
 from sandbay.domain.template import FrozenTemplate, Preparation, Template
 from sandbay.flow.enforce import Enforcing
 from sandbay.flow.freeze import freeze_template
+from sandbay.flow.locate import ANYWHERE, Whereabouts
 from sandbay.flow.place import place
 from sandbay.ports.changes import AdmitSession, Change, Conflict, ConflictKind, Reserve
 from sandbay.ports.records import SessionRecord
@@ -51,6 +53,7 @@ class Asked:
     wait_seconds: int = 0
     template: str | None = None
     files: tuple[InlineFile, ...] = ()
+    whereabouts: Whereabouts = ANYWHERE
 
 
 @dataclass(frozen=True)
@@ -115,17 +118,24 @@ class _Wanted:
     frozen: FrozenRelease
     kept: FrozenTemplate
     deployment: Deployment
+    path: Path
 
 
-def _wanted(core: Core, project: ProjectId, asked: Asked) -> _Wanted:
+def _wanted(core: Core, actor: Actor, project: ProjectId, asked: Asked) -> _Wanted:
     template = find_template(core, project, asked.template, "template") if asked.template is not None else None
-    selection = select(core, project, Wish(asked.runtime_image_id, asked.platform, template, asked.requires))
-    return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment)
+    wish = Wish(
+        *(asked.runtime_image_id, asked.platform, template),
+        requires=asked.requires,
+        whereabouts=asked.whereabouts,
+        key=actor.confinement,
+    )
+    selection = select(core, project, wish)
+    return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment, selection.path)
 
 
 def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
     project = _project(actor)
-    wanted = _wanted(core, project, asked)
+    wanted = _wanted(core, actor, project, asked)
     now = core.clock.now()
     session_id = SessionId(core.ids.new("session"))
     able = _able(core, wanted, asked)
@@ -153,6 +163,8 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
         template=kept.template if kept else None,
         template_digest=kept.document_digest if kept else None,
         setup_network=kept.setup_network if kept else None,
+        scope=wanted.path.scopes[-1] if wanted.path.scopes else None,
+        agent=wanted.path.agent,
     )
     record = _apply(core, actor, AdmitSession(session, wanted.frozen, key, body_hash, kept), outcome, wanted.deployment)
     _count(core, outcome)

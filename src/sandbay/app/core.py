@@ -12,6 +12,7 @@ from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, Fault
+from sandbay.domain.scope import UNCONFINED, Confinement
 from sandbay.domain.setup import SETUP_SECONDS, SetupProgress
 from sandbay.ports.blobs import Blobs
 from sandbay.ports.builder import Builder, BuildLogs
@@ -26,12 +27,13 @@ from sandbay.ports.vault import Vault
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks. `project` is None for the administrator."""
+    """Who asks. `project` is None for the administrator; `confinement` is what the key is held to within it."""
 
     principal: str
     kind: KeyKind
     project: ProjectId | None = None
     request_id: str | None = None
+    confinement: Confinement = UNCONFINED
 
 
 SYSTEM = Actor("system", KeyKind.ADMINISTRATOR)

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass, replace
 
-from sandbay.app.core import Actor, Core
+from sandbay.app.core import Core
 from sandbay.app.place_session import enforcing
 from sandbay.app.select import Selection, Wish, select
 from sandbay.app.templates import find_template, overtaxed
+from sandbay.domain.choosing import Rejected
 from sandbay.domain.deployment import NOTHING_ASKED
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import SessionId
+from sandbay.domain.ids import ProjectId, SessionId
 from sandbay.domain.placement import Placed, Unplaced
-from sandbay.domain.reasons import Reason
 from sandbay.domain.template import Preparation
 from sandbay.flow.freeze import freeze_template
 from sandbay.flow.place import place
-from sandbay.flow.resolve import Rejected
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,10 @@ class Explanation:
     placement: Placed | Unplaced | None
 
 
-def explain(core: Core, actor: Actor, wish: Wish, template_name: str | None = None) -> Explanation:
-    """The same load and the same decisions as `admit_session`."""
-    if actor.project is None:
-        raise RefusedError(Reason.FORBIDDEN, "a Session belongs to a project; use a project key")
-    template = find_template(core, actor.project, template_name, "template") if template_name is not None else None
-    selection = select(core, actor.project, replace(wish, template=template))
+def explain(core: Core, project: ProjectId, wish: Wish, template_name: str | None = None) -> Explanation:
+    """The same load and the same decisions as `admit_session`. `wish.key`: what that Session's key is held to."""
+    template = find_template(core, project, template_name, "template") if template_name is not None else None
+    selection = select(core, project, replace(wish, template=template))
     chosen = selection.outcome
     if isinstance(chosen, Rejected):
         return Explanation(selection, None)

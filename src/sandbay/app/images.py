@@ -8,6 +8,7 @@ from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import Channel, Image, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ImageId
 from sandbay.domain.reasons import Reason
@@ -84,6 +85,7 @@ def change_image(
     description: str | None = None,
     labels: Mapping[str, str] | None = None,
     state: ImageState | None = None,
+    tier: Tier | None = None,
 ) -> ImageEntry:
     """Change what is given. The default image cannot be retired while it is that."""
     entry = find_image(core, name_or_id)
@@ -98,9 +100,10 @@ def change_image(
         description=image.description if description is None else description,
         labels=image.labels if labels is None else dict(labels),
         state=state or image.state,
+        tier=tier or image.tier,
         revision=image.revision + 1,
     )
-    facts = {"from": image.state.value, "to": changed.state.value}
+    facts = {"from": image.state.value, "to": changed.state.value, "tier": changed.tier.value}
     try:
         core.store.apply(ChangeImage(changed), audit.done(core, actor, "image.change", image.id, facts))
     except Conflict as conflict:

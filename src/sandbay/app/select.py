@@ -1,36 +1,47 @@
 """Load what the path can name, then resolve: the one way from a wish to a variant.
 
-Admission, explain and the check of a project's preference all come through here, so they cannot differ.
+Admission, explain and the checks of Templates and bindings all come through here, so they cannot differ.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbay.app.core import Core
+from sandbay.domain.binding import Binding
+from sandbay.domain.ceiling import NOTHING_STANDS, Standing
+from sandbay.domain.choosing import Rejected, Request, Selected
 from sandbay.domain.deployment import Deployment
-from sandbay.domain.errors import RefusedError
+from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import ProjectId
+from sandbay.domain.path import NOWHERE, Path
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import DEFAULT, ImageReference, OfDefault, OfImage, OfRelease, parse_image
 from sandbay.domain.requirement import Required, Requirement, parse_requirement
+from sandbay.domain.scope import UNCONFINED, Confinement
 from sandbay.domain.template import Template
 from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.freeze import freeze
-from sandbay.flow.resolve import Rejected, Selected, resolve
+from sandbay.flow.locate import ANYWHERE, Whereabouts, locate
+from sandbay.flow.resolve import resolve
+from sandbay.ports.standing import LineageOf, StandingOf
 from sandbay.ports.store import CatalogOf, ProjectOf, TheDeployment
 
 ADMITTING = Policy()
+WRITING = Policy(support_may_wait=True)
+BUILDING = Policy(ceilings=False)
+"""For a Session; for what Sessions will read later; for the base of a build, which is nobody's Session."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What was decided, and the deployment that it was decided under."""
+    """What was decided, the deployment that it was decided under, and where."""
 
     outcome: Selected | Rejected
     deployment: Deployment
+    path: Path = NOWHERE
 
     def frozen(self) -> FrozenRelease:
         """What a Session of it keeps. Raises the refusal when there is none."""
@@ -51,37 +62,62 @@ class Selection:
 
 @dataclass(frozen=True)
 class Wish:
-    """What a Session asks of its image, itself and through its Template."""
+    """What a Session asks of its image, itself and through its Template; where it acts, and what its key is held to."""
 
     reference: str | None = None
     platform: str | None = None
     template: Template | None = None
     requires: Sequence[Requirement] = ()
+    whereabouts: Whereabouts = ANYWHERE
+    key: Confinement = UNCONFINED
 
 
-def select(core: Core, project: ProjectId, wish: Wish, policy: Policy = ADMITTING) -> Selection:
-    """Resolve a hypothetical or real Session of this project."""
-    return select_each(core, project, [wish], policy)[0]
+NO_WISH = Wish()
 
 
-def select_each(
-    core: Core, project: ProjectId, wishes: Sequence[Wish], policy: Policy = ADMITTING
-) -> Sequence[Selection]:
-    """Resolve several Sessions of this project in one look at the catalog."""
-    asked = core.store.read(ProjectOf(project))
-    if asked is None:
-        raise RefusedError(Reason.NOT_FOUND, f"there is no project {project}")
-    return _resolve(core, [(_sayings(asked, wish), _platform(wish), _required(wish)) for wish in wishes], policy)
+def select(core: Core, project: ProjectId, wish: Wish) -> Selection:
+    """Resolve a hypothetical or real Session of this project. Raises when there is no such place for it to act in."""
+    path = _path(core, _project(core, project), wish)
+    return _resolve(core, path, _standing(core, path), [wish], ADMITTING)[0]
 
 
-def select_for_project(core: Core, project: Project, reference: str) -> Selection:
-    """What a Session without a wish of its own would get if the project preferred this."""
-    return _resolve(core, [((Saying(Level.PROJECT, project.name, reference),), None, ())], ADMITTING)[0]
+def select_templates(core: Core, project: ProjectId, templates: Sequence[Template]) -> Sequence[Selection]:
+    """What Sessions of these Templates alone would run in the project, in one look at the catalog."""
+    its = _project(core, project)
+    path = Path(its.id, its.name)
+    return _resolve(core, path, _standing(core, path), [Wish(template=it) for it in templates], WRITING)
+
+
+def select_bound(core: Core, path: Path, binding: Binding) -> Selection:
+    """What a Session without a wish of its own would get there if this binding stood alone, under what holds there."""
+    alone = replace(_standing(core, path), bindings={binding.subject: binding})
+    return _resolve(core, path, alone, [NO_WISH], WRITING)[0]
 
 
 def select_base(core: Core, reference: str, platform: Platform) -> Selection:
     """What an image would be built on that names this: the same checks as for a Session, with nobody's wish behind."""
-    return _resolve(core, [((Saying(Level.DEPLOYMENT, None, reference),), platform, ())], ADMITTING)[0]
+    wish = Wish(reference, str(platform))
+    return _resolve(core, NOWHERE, NOTHING_STANDS, [wish], BUILDING)[0]
+
+
+def _project(core: Core, project: ProjectId) -> Project:
+    asked = core.store.read(ProjectOf(project))
+    if asked is None:
+        raise RefusedError(Reason.NOT_FOUND, f"there is no project {project}")
+    return asked
+
+
+def _path(core: Core, project: Project, wish: Wish) -> Path:
+    name = wish.whereabouts.within(wish.key)
+    lineage = () if name is None else core.store.read(LineageOf(name))
+    path = locate(project, wish.whereabouts, lineage, wish.key)
+    if isinstance(path, Refusal):
+        raise RefusedError.of(path)
+    return path
+
+
+def _standing(core: Core, path: Path) -> Standing:
+    return core.store.read(StandingOf(frozenset(path.subjects)))
 
 
 def current_deployment(core: Core) -> Deployment:
@@ -93,25 +129,21 @@ def current_deployment(core: Core) -> Deployment:
     return deployment
 
 
-def _sayings(project: Project, wish: Wish) -> tuple[Saying, ...]:
+def _resolve(core: Core, path: Path, standing: Standing, wishes: Sequence[Wish], policy: Policy) -> Sequence[Selection]:
+    now = current_deployment(core)
+    requests = [_request(wish, now) for wish in wishes]
+    said = [word.reference for request in requests for word in request.wishes if word.reference is not None]
+    standing_words = [binding.reference for binding in standing.bindings.values()]
+    catalog = core.store.read(_catalog_of([*said, *standing_words, DEFAULT], now))
+    return [Selection(resolve(request, path, standing, policy, catalog, now), now, path) for request in requests]
+
+
+def _request(wish: Wish, now: Deployment) -> Request:
     """A Session without a Template has no such level; a Template that names no image is silent."""
     it = wish.template
     of_template = () if it is None else (Saying(Level.TEMPLATE, it.name, it.content.runtime_image_id),)
-    of_project = Saying(Level.PROJECT, project.name, project.runtime_image_id)
-    return (Saying(Level.SESSION, None, wish.reference), *of_template, of_project)
-
-
-def _resolve(
-    core: Core, asked: Sequence[tuple[tuple[Saying, ...], Platform | None, Sequence[Required]]], policy: Policy
-) -> Sequence[Selection]:
-    now = current_deployment(core)
-    default = Saying(Level.DEPLOYMENT, None, DEFAULT if now.default_image is not None else None)
-    said = [*(saying for sayings, *_ in asked for saying in sayings), default]
-    catalog = core.store.read(_catalog_of(said, now))
-    return [
-        Selection(resolve((*sayings, default), platform or now.default_platform, policy, catalog, now, required), now)
-        for sayings, platform, required in asked
-    ]
+    wishes = (Saying(Level.SESSION, None, wish.reference), *of_template)
+    return Request(wishes, _platform(wish) or now.default_platform, _required(wish))
 
 
 def _required(wish: Wish) -> Sequence[Required]:
@@ -137,9 +169,9 @@ def _platform(wish: Wish) -> Platform | None:
     return platform
 
 
-def _catalog_of(sayings: Iterable[Saying], deployment: Deployment) -> CatalogOf:
+def _catalog_of(words: Iterable[str], deployment: Deployment) -> CatalogOf:
     """Only what these words can name is loaded: the cost grows with the levels, not with the catalog."""
-    references = [parse_image(s.reference) for s in sayings if s.reference is not None]
+    references = [parse_image(word) for word in words]
     names = {name for r in references if (name := _names(r, deployment)) is not None}
     return CatalogOf(frozenset(names), frozenset(r.release for r in references if isinstance(r, OfRelease)))
 

@@ -8,20 +8,18 @@ from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import enforcing
-from sandbay.app.select import Selection, Wish, select, select_each
+from sandbay.app.select import Selection, select_templates
 from sandbay.domain.canonical import sha256
+from sandbay.domain.choosing import Rejected
 from sandbay.domain.errors import Refusal, RefusedError
 from sandbay.domain.ids import ProjectId, TemplateId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.template import FrozenTemplate, Preparation, Template, preparation_fault
-from sandbay.domain.trail import Policy
 from sandbay.flow.freeze import freeze_template
-from sandbay.flow.resolve import Rejected
 from sandbay.ports.changes import AddTemplate, ChangeTemplate, Conflict, ConflictKind, DropTemplate
 from sandbay.ports.records import Page
 from sandbay.ports.store import TemplateOf, Templates
 
-WRITING = Policy(support_may_wait=True)
 _TRIES = 5
 
 
@@ -44,13 +42,13 @@ def find_template(core: Core, project: ProjectId, name_or_id: str, param: str | 
 def view_template(core: Core, project: ProjectId, name_or_id: str) -> TemplateView:
     """One of them, whole."""
     template = find_template(core, project, name_or_id)
-    return TemplateView(template, select(core, project, Wish(template=template), WRITING))
+    return TemplateView(template, select_templates(core, project, [template])[0])
 
 
 def list_templates(core: Core, project: ProjectId, page: Page) -> Sequence[TemplateView]:
     """By name, without the bytes of files."""
     templates = core.store.read(Templates(project, page))
-    selections = select_each(core, project, [Wish(template=template) for template in templates], WRITING)
+    selections = select_templates(core, project, templates)
     return [TemplateView(*pair) for pair in zip(templates, selections, strict=True)]
 
 
@@ -130,7 +128,7 @@ def _checked(core: Core, template: Template, said: Mapping[str, Any]) -> Selecti
     if fault is not None:
         at = ".".join(map(str, fault.at))
         raise RefusedError(Reason.INVALID_BODY, fault.why, param=at if fault.at[0] in said else None)
-    selection = select(core, template.project, Wish(template=template), WRITING)
+    selection = select_templates(core, template.project, [template])[0]
     outcome = selection.outcome
     if isinstance(outcome, Rejected):
         raise _pointing(outcome, said)

@@ -18,12 +18,14 @@ def explain(
     *,
     platform: options.Platform = None,
     template: options.Template = None,
+    agent: options.Agent = None,
+    scope: options.Scope = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Say what a create would decide now, and why. Nothing is made, and a "no" is an answer."""
     with connect.project() as client:
-        found = client.images.explain(reference, platform=platform, template=template)
+        found = client.images.explain(reference, platform=platform, template=template, agent=agent, scope=scope)
     if as_json:
         render.document(found)
     elif quiet:

@@ -55,7 +55,7 @@ app.add_typer(pools.app, name="pools")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(projects.app, name="projects")
 app.add_typer(keys.app, name="keys")
-app.command()(audit.audit)
+app.add_typer(audit.app, name="audit")
 app.command()(login.login)
 
 

@@ -27,6 +27,8 @@ Tty = Annotated[bool, typer.Option("--tty", "-t", help="Give it a terminal; with
 Platform = Annotated[str | None, typer.Option(help="As linux/amd64; otherwise the deployment's.")]
 Network = Annotated[str | None, typer.Option(metavar="MODE", help="What the sandbox reaches: disabled, enabled, …")]
 Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it with this Template of the project.")]
+Agent = Annotated[str | None, typer.Option(metavar="NAME", help="The agent that it runs for.")]
+Scope = Annotated[str | None, typer.Option(metavar="KIND:REF", help="The scope that it acts in, as team:growth.")]
 Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
 Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)

@@ -11,6 +11,7 @@ from sandbay.cli.signals import stoppable
 if TYPE_CHECKING:
     from sandbay.sdk import Client
     from sandbay.sdk._sync.admission import Admission
+    from sandbay.sdk.client import Wish
     from sandbay.sdk.commands import Options
 
 
@@ -24,6 +25,8 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     workdir: options.Workdir = None,
     platform: options.Platform = None,
     template: options.Template = None,
+    agent: options.Agent = None,
+    scope: options.Scope = None,
     timeout: options.Timeout = None,
     wait: options.Wait = options.WAIT,
     network: options.Network = None,
@@ -34,21 +37,21 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
 ) -> None:
     """Run a command in a new sandbox and remove the sandbox.
 
-    Without ARGV the image's own command runs; ARGV replaces it, after the image's entrypoint. No shell is
-    involved. The exit code is the command's; 125 when it could not be run or took too long.
+    Without ARGV the image's own command runs; ARGV replaces it, after the image's entrypoint, without a shell. The exit
+    code is the command's; 125 when it could not be run or took too long.
     """
     variables = options.environment(env)
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
-        stdin = executing.standard_input(wanted=interactive and as_json)
         said = Options(
-            *(variables, user, workdir, stdin, timeout),
+            *(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout),
             entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
-        admission = client.sessions.request(image, wait=wait, platform=platform, template=template, network=network)
+        wish: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform, "network": network}
+        admission = client.sessions.request(image, wait=wait, **wish)
         bar = Bar(image, quiet=quiet or as_json)
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)

@@ -13,6 +13,7 @@ from sandbay.cli.signals import stoppable
 
 if TYPE_CHECKING:
     from sandbay.sdk import Client
+    from sandbay.sdk.client import Wish
     from sandbay.sdk.events import Event
     from sandbay.sdk.resources import Session
 
@@ -33,6 +34,8 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     ] = None,
     platform: options.Platform = None,
     template: options.Template = None,
+    agent: options.Agent = None,
+    scope: options.Scope = None,
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
     network: options.Network = None,
@@ -45,9 +48,9 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     with connect.project() as client:
         if project is not None:
             _check_project(client, project)
-        admission = client.sessions.request(
-            image, wait=wait, platform=platform, template=template, env=variables, network=network
-        )
+        where: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform}
+        wish: Wish = {**where, "env": variables, "network": network}
+        admission = client.sessions.request(image, wait=wait, **wish)
         with stoppable(), Bar(image or "image", quiet=quiet or as_json) as bar, admission.kept_if_whole():
             session = admission.wait(bar.update)
     if as_json:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import Checked, Contract
 from sandbay.domain.ids import ImageId, ReleaseId
 from sandbay.domain.release import ContentKey, Release, ReleaseState, ReleaseStatus, Variant
@@ -30,6 +31,7 @@ class Image:
     labels: Mapping[str, str] = field(default_factory=dict)
     state: ImageState = ImageState.ACTIVE
     revision: int = 1
+    tier: Tier = Tier.STANDARD
 
 
 @dataclass(frozen=True, slots=True)

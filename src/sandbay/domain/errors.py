@@ -24,12 +24,13 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """An expected "no" on its way to the edge."""
+    """An expected "no" on its way to the edge. `audited`: the audit has it already."""
 
     def __init__(self, reason: Reason, message: str, *, param: str | None = None, details: Facts | None = None) -> None:
         """Build the refusal that this error carries."""
         super().__init__(f"{reason}: {message}")
         self.refusal = Refusal(reason, message, param, dict(details or {}))
+        self.audited = False
 
     @classmethod
     def of(cls, refusal: Refusal) -> "RefusedError":

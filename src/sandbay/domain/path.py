@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sandbay.domain.ids import ProjectId
-from sandbay.domain.trail import Level
+from sandbay.domain.trail import Level, whose
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ DEPLOYMENT = Subject(Level.DEPLOYMENT)
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where a Session stands. `scopes` are broad to narrow; an agent needs a project. `Path()` is the deployment."""
+    """Where a Session stands. `scopes` are broad to narrow; an agent needs a project."""
 
     project: ProjectId | None = None
     project_name: str | None = None
@@ -55,3 +55,11 @@ class Path:
     def told(self, subject: Subject) -> str | None:
         """How the trail calls it: a project by its name, the others by their own."""
         return self.project_name if subject.level is Level.PROJECT else subject.name
+
+    def called(self, subject: Subject) -> str:
+        """The same in a sentence: `the scope team:growth`."""
+        return whose(subject.level, self.told(subject))
+
+
+NOWHERE = Path()
+"""In no project: there is the deployment alone."""

@@ -5,17 +5,18 @@ from datetime import datetime
 from enum import StrEnum
 
 from sandbay.domain.ids import KeyId, ProjectId
+from sandbay.domain.scope import UNCONFINED, Confinement
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The tenant. `runtime_image_id` is its standing preference, None when silent."""
+    """The tenant. `scope_required`: each of its Sessions names a scope."""
 
     id: ProjectId
     name: str
     created_at: datetime
-    runtime_image_id: str | None = None
     revision: int = 1
+    scope_required: bool = False
 
 
 class KeyKind(StrEnum):
@@ -40,3 +41,4 @@ class Key:
     created_at: datetime
     project: ProjectId | None = None
     revoked_at: datetime | None = None
+    confinement: Confinement = UNCONFINED

@@ -51,8 +51,15 @@ class Reason(StrEnum):
     IMAGE_UNKNOWN = "image_unknown"
     CHANNEL_UNKNOWN = "channel_unknown"
     RELEASE_UNKNOWN = "release_unknown"
+    SCOPE_UNKNOWN = "scope_unknown"
+    SCOPE_REQUIRED = "scope_required"
     TEMPLATE_UNKNOWN = "template_unknown"
     PROVIDER_UNKNOWN = "provider_unknown"
+
+    IMAGE_NOT_ALLOWED = "image_not_allowed"
+    IMAGE_NOT_GRANTED = "image_not_granted"
+    IMAGE_ENFORCED = "image_enforced"
+    OVERRIDE_DENIED = "override_denied"
 
     IMAGE_RETIRED = "image_retired"
     RELEASE_RETIRED = "release_retired"
@@ -156,8 +163,14 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNKNOWN: About(_G.REFERENCE, "No image has this name or id.", _C),
     Reason.CHANNEL_UNKNOWN: About(_G.REFERENCE, "The image has no such channel.", _C),
     Reason.RELEASE_UNKNOWN: About(_G.REFERENCE, "The image has no such release.", _C),
+    Reason.SCOPE_UNKNOWN: About(_G.REFERENCE, "No scope of this name is registered, or not for this project.", _C),
+    Reason.SCOPE_REQUIRED: About(_G.REFERENCE, "Each Session of this project has to name its scope.", _C),
     Reason.TEMPLATE_UNKNOWN: About(_G.REFERENCE, "The project has no such Template.", _C),
     Reason.PROVIDER_UNKNOWN: About(_G.REFERENCE, "No provider of this kind is installed.", _A),
+    Reason.IMAGE_NOT_ALLOWED: About(_G.CHOOSING, "An allow-list on the path does not hold the image.", _A),
+    Reason.IMAGE_NOT_GRANTED: About(_G.CHOOSING, "The image is restricted and nobody on the path has a grant.", _A),
+    Reason.IMAGE_ENFORCED: About(_G.CHOOSING, "Another image or release is enforced on the path.", _C),
+    Reason.OVERRIDE_DENIED: About(_G.CHOOSING, "On this path a Session may not name an image.", _C),
     Reason.IMAGE_RETIRED: About(_G.CHOOSING, "The image takes no new Sessions.", _C),
     Reason.RELEASE_RETIRED: About(_G.CHOOSING, "The release takes no new Sessions.", _C),
     Reason.RELEASE_PENDING: About(_G.CHOOSING, "No node has proved the release yet.", _N, retry=True),

@@ -57,6 +57,7 @@ class Session:
 
     `template_digest` names the frozen Template that it is prepared with, None when there is nothing to prepare;
     `template` says which Template that was made from, `setup_network` what it reaches while it is prepared.
+    `scope` and `agent` are where it was admitted; the trail has the whole path, whatever becomes of the scope.
     """
 
     id: SessionId
@@ -78,3 +79,5 @@ class Session:
     template: TemplateMark | None = None
     template_digest: str | None = None
     setup_network: Network | None = None
+    scope: str | None = None
+    agent: str | None = None

@@ -149,7 +149,7 @@ class AddProject(Change):
 
 @dataclass(frozen=True, slots=True)
 class ChangeProject(Change):
-    """Replace `runtime_image_id`. Relies on the stored revision being `project.revision - 1`."""
+    """Replace `scope_required`. Relies on the stored revision being `project.revision - 1`."""
 
     project: Project
 

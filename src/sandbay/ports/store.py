@@ -261,6 +261,14 @@ class Audit(Query[Sequence[AuditEntry]]):
     page: Page = FIRST_PAGE
 
 
+@dataclass(frozen=True, slots=True)
+class AuditInOrder(Query[Sequence[tuple[int, AuditEntry]]]):
+    """As written: each with its place, those whose place is greater than `after`."""
+
+    after: int = 0
+    limit: int = 1_000
+
+
 class Store(Protocol):
     """One database."""
 

@@ -12,6 +12,10 @@ class Wish(TypedDict, total=False):
 
     template: str | None
     """A Template of the project, by name or id."""
+    agent: str | None
+    """The agent that it runs for."""
+    scope: str | None
+    """The narrowest scope that it acts in, as `team:growth`."""
     platform: str | None
     requires: Sequence[str] | None
     """Tools that the image must have, verified: `node>=20`, `git`."""

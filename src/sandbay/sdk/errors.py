@@ -157,9 +157,10 @@ class NoContextError(LocalError):
 
 _CODES: dict[type[SandbayError], str] = {
     UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown template_unknown"
-    " provider_unknown not_found",
-    ChoosingError: "image_retired release_retired release_pending release_rejected no_default_image image_unsupported"
-    " requirements_unmet release_incomplete not_one_distribution",
+    " scope_unknown scope_required provider_unknown not_found",
+    ChoosingError: "image_not_allowed image_not_granted image_enforced override_denied image_retired release_retired"
+    " release_pending release_rejected no_default_image image_unsupported requirements_unmet"
+    " release_incomplete not_one_distribution",
     PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed",
     StartError: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out",
     RequestError: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"

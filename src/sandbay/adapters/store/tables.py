@@ -15,9 +15,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
-from sandbay.adapters.store import channel_tables, making
+from sandbay.adapters.store import channel_tables, standing_tables
 from sandbay.adapters.store.columns import JSON_VALUE, Plain, Word
 from sandbay.adapters.store.making import (
     APPEND_ONLY,
@@ -33,6 +34,7 @@ from sandbay.adapters.store.making import (
 )
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.catalog import ImageState
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
@@ -41,10 +43,11 @@ from sandbay.domain.project import KeyKind
 from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
 from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.release import ReleaseState
+from sandbay.domain.scope import Confinement
 from sandbay.domain.session import SessionState, WaitingFor
 from sandbay.domain.template import Preparation, TemplateMark
 
-METADATA = making.METADATA
+METADATA = standing_tables.METADATA
 
 channels = channel_tables.channels
 channel_history = channel_tables.channel_history
@@ -59,6 +62,7 @@ images = table(
     json_value("labels"),
     Column("state", Word(ImageState), nullable=False),
     integer("revision"),
+    Column("tier", Word(Tier), nullable=False, server_default=Tier.STANDARD),
     info=keeps("id", "name", "created_at"),
 )
 
@@ -129,8 +133,8 @@ projects = table(
     text("id", primary_key=True),
     text("name", unique=True),
     time("created_at"),
-    text("runtime_image_id", nullable=True),
     integer("revision"),
+    Column("scope_required", Boolean, nullable=False, server_default=false()),
 )
 
 keys = table(
@@ -143,7 +147,8 @@ keys = table(
     time("created_at"),
     text("project", ForeignKey("projects.id"), nullable=True, index=True),
     time("revoked_at", nullable=True),
-    info=keeps("id", "kind", "principal", "hash", "created_at", "project"),
+    Column("confinement", Plain(Confinement), nullable=False, server_default='{"agents":null,"scope":null}'),
+    info=keeps("id", "kind", "principal", "hash", "created_at", "project", "confinement"),
 )
 
 frozen_releases = table(
@@ -196,6 +201,7 @@ sessions = Table(
     Column("template", Plain(TemplateMark)),
     text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
     Column("setup_network", Word(Network)),
+    *(text("scope", nullable=True), text("agent", nullable=True)),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -203,7 +209,7 @@ sessions = Table(
     Index(None, "frozen"),
     info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent"),
     ),
 )
 

@@ -5,11 +5,15 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import NO_NUL, In, Out, Reference, RefusalOut, Requires, refusal_of, requirements_of
+from sandbay.api.wire.scopes import AgentText, ScopeText
 from sandbay.api.wire.sessions import FrozenImageOut, StepOut, TemplateName, decided_by_out, trail_out
 from sandbay.app.explain import Explanation
+from sandbay.app.select import Wish
+from sandbay.domain.choosing import Selected
 from sandbay.domain.placement import Placed, Unplaced
-from sandbay.domain.requirement import Requirement
-from sandbay.flow.resolve import Selected
+from sandbay.flow.locate import Whereabouts
+
+ProjectName = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_NUL)]
 
 
 class ExplainIn(In):
@@ -24,9 +28,22 @@ class ExplainIn(In):
         default=[], description="Tools that the image must have, verified, such as `node>=20` or `git`."
     )
 
-    def requirements(self) -> tuple[Requirement, ...]:
-        """As the use case takes them."""
-        return requirements_of(self.requires)
+    scope: ScopeText | None = Field(default=None, description="The narrowest scope that it acts in, as `team:growth`.")
+    agent: AgentText | None = Field(default=None, description="The agent that it runs for.")
+
+    def wish(self) -> Wish:
+        """As the use case takes it, without its Template."""
+        return Wish(
+            *(self.runtime_image_id, self.platform),
+            requires=requirements_of(self.requires),
+            whereabouts=Whereabouts(self.scope, self.agent),
+        )
+
+
+class AdminExplainIn(ExplainIn):
+    """A hypothetical Session of a project."""
+
+    project: ProjectName = Field(description="The project, by name or id.")
 
 
 class PlacementOut(Out):

@@ -9,6 +9,7 @@ from pydantic import Field
 from sandbay.api.wire.base import In, Labels, Line, Listing, Out, Revision, Slug, Words
 from sandbay.api.wire.contracts import ToolVersions, versions_out
 from sandbay.domain.catalog import Channel, ImageEntry, ImageState, ReleaseEntry
+from sandbay.domain.ceiling import Tier
 from sandbay.domain.ids import ImageId
 from sandbay.domain.platform import Platform
 from sandbay.domain.requirement import Tools
@@ -29,6 +30,9 @@ class ImageChange(In):
     labels: Labels | None = Field(default=None, description="Replaces all labels.")
     state: Annotated[ImageState, Field(strict=False)] | None = Field(
         default=None, description="A retired image takes no new Sessions."
+    )
+    tier: Annotated[Tier, Field(strict=False)] | None = Field(
+        default=None, description="A `restricted` image needs a grant to the project or to a scope of the path."
     )
     expected_revision: Revision | None = Field(default=None, description="Refuse if it has another one by now.")
 
@@ -57,6 +61,7 @@ class ImageOut(Out):
     description: str = Field(description="For people.")
     labels: dict[str, str] = Field(description="For filters and selection.")
     state: ImageState = Field(description="A retired image takes no new Sessions.")
+    tier: Tier = Field(description="A `restricted` image needs a grant.")
     revision: int = Field(description="Rises with every change.")
     created_at: datetime = Field(description="When it was made.")
     channels: dict[str, PointerOut] = Field(description="Channel → release.")
@@ -121,6 +126,7 @@ def image_out(entry: ImageEntry, default: ImageId | None) -> ImageOut:
         description=image.description,
         labels=dict(image.labels),
         state=image.state,
+        tier=image.tier,
         revision=image.revision,
         created_at=image.created_at,
         channels={name: _pointer(channel) for name, channel in sorted(entry.channels.items())},

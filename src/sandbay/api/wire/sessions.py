@@ -20,6 +20,7 @@ from sandbay.api.wire.base import (
 )
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
 from sandbay.api.wire.inline import FILES_TOLD, InlineFiles, files_of
+from sandbay.api.wire.scopes import AgentText, ScopeText
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
@@ -31,6 +32,7 @@ from sandbay.domain.session import SessionState, WaitingFor
 from sandbay.domain.setup import SetupProgress
 from sandbay.domain.template import TemplateMark
 from sandbay.domain.trail import DecidedBy, Level, Outcome, Trail
+from sandbay.flow.locate import Whereabouts
 from sandbay.ports.records import SessionRecord
 
 
@@ -77,6 +79,8 @@ class SessionIn(In):
         default=0, description="How long to wait for the image and a free place; 0 fails at once."
     )
     metadata: Labels = Field(default={}, description="Kept with the Session, never looked at.")
+    scope: ScopeText | None = Field(default=None, description="The narrowest scope that it acts in, as `team:growth`.")
+    agent: AgentText | None = Field(default=None, description="The agent that it runs for.")
 
     def asked(self) -> Asked:
         """As the use case takes it."""
@@ -91,6 +95,7 @@ class SessionIn(In):
             wait_seconds=self.wait_seconds,
             template=self.template,
             files=files_of(self.files),
+            whereabouts=Whereabouts(self.scope, self.agent),
         )
 
 
@@ -124,6 +129,7 @@ class StepOut(Out):
     subject: str | None = Field(description="Whose word it is.")
     said: str | None = Field(description="The word.")
     reason: str | None = Field(description="Why it was refused.")
+    enforced: bool = Field(description="Whether the word stands above preferences and wishes.")
 
 
 class ProgressOut(Out):
@@ -162,6 +168,8 @@ class SessionOut(Out):
     image: FrozenImageOut = Field(description="The image that it was admitted on.")
     trail: list[StepOut] = Field(description="How that image was chosen.")
     template: TemplateMarkOut | None = Field(description="The Template that it was admitted with.")
+    scope: str | None = Field(description="The scope that it was admitted in.")
+    agent: str | None = Field(description="The agent that it runs for.")
     created_at: datetime = Field(description="When it was admitted.")
     ended_at: datetime | None = Field(description="When it ended or failed.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
@@ -210,12 +218,20 @@ def decided_by_out(decided_by: DecidedBy) -> DecidedByOut:
 def trail_out(trail: Trail) -> list[StepOut]:
     """From the domain."""
     return [
-        StepOut(level=step.level, outcome=step.outcome, subject=step.subject, said=step.said, reason=step.reason)
+        StepOut(
+            level=step.level,
+            outcome=step.outcome,
+            subject=step.subject,
+            said=step.said,
+            reason=step.reason,
+            enforced=step.enforced,
+        )
         for step in trail
     ]
 
 
-def _image(frozen: FrozenRelease) -> FrozenImageOut:
+def frozen_image_out(frozen: FrozenRelease) -> FrozenImageOut:
+    """From the domain."""
     return FrozenImageOut(
         id=frozen.image,
         name=frozen.image_name,
@@ -257,9 +273,11 @@ def session_out(record: SessionRecord, progress: Progress) -> SessionOut:
     return SessionOut(
         id=session.id,
         status=session.state,
-        image=_image(record.frozen),
+        image=frozen_image_out(record.frozen),
         trail=trail_out(record.frozen.trail),
         template=_mark(session.template) if session.template else None,
+        scope=session.scope,
+        agent=session.agent,
         created_at=session.created_at,
         ended_at=session.ended_at,
         waiting_for=session.waiting_for,

@@ -17,6 +17,7 @@ from sandbay.engine.digest import wrong_size
 from sandbay.engine.manifest import Descriptor, check_limit
 from sandbay.engine.media import DOCUMENTS
 from sandbay.engine.registry.auth import Auth
+from sandbay.engine.registry.bound import bounded, within
 from sandbay.engine.registry.pace import Pace, retry_after
 from sandbay.engine.registry.refusals import (
     PassingError,
@@ -217,13 +218,18 @@ class RegistryClient:
         patience, clock = self._pace.patience, self._pace.clock
         since, got = clock(), 0
         with self._faults():
-            for piece in response.iter_raw():
+            body = response.iter_raw()
+            while (piece := self._next(body)) is not None:
                 got += len(piece)
                 if clock() - since >= patience.window:
                     if got < patience.window_bytes:
                         raise stalled(self._registry)
                     since, got = clock(), 0
                 yield piece
+
+    def _next(self, body: Iterator[bytes]) -> bytes | None:
+        with within(self._pace.patience.window):
+            return next(body, None)
 
     def _follow(self, url: httpx.URL, ask: Ask, authorization: str | None) -> tuple[httpx.Response, int]:
         """The answer at the end of the redirects, and how many there were. Only the first request is authorized.
@@ -246,8 +252,11 @@ class RegistryClient:
         self._pace.wait_for(self._registry)
         whole = {"User-Agent": _AGENT, "Accept-Encoding": "identity", **headers}
         with self._faults():
-            request = self._http.build_request(method, url, headers=whole, content=content)
-            return self._http.send(request, stream=True)
+            request = self._http.build_request(
+                method, url, headers=whole, content=content, extensions={"trace": bounded}
+            )
+            with within(self._pace.patience.head):
+                return self._http.send(request, stream=True)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

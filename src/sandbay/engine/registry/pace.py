@@ -20,6 +20,8 @@ class Patience:
     connect: float = 10.0
     read: float = 30.0
     """Without a single byte."""
+    head: float = 60.0
+    """For the whole head of an answer, from when it is waited for: status and headers, and what is said before them."""
     tries: int = 5
     """In a row without progress, until the fault is what is answered."""
     first_pause: float = 0.5

@@ -4,19 +4,23 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
+
 from sandbay.sdk import context
 from sandbay.sdk._async.catalog import AsyncImages
 from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
+from sandbay.sdk.account import SessionAccount
 from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
-from sandbay.sdk.transport import segment
+from sandbay.sdk.transport import gone, segment
 
 _DEPLOYMENT = "/core/v1/sandbox/deployment"
 _PROJECTS = "/core/v1/projects"
+_EXPORTED_WITHIN = 300.0
 
 
 class AsyncDeployments:
@@ -124,6 +128,23 @@ class AsyncAdminClient:
                 break
             found.append(entry)
         return found
+
+    async def audit_of_session(self, session: str) -> SessionAccount:
+        """Which release a Session ran and why, however long ago, and what was done to it. Raises for an unknown one."""
+        return SessionAccount.of(
+            await self.transport.send(AsyncCall("GET", f"/core/v1/audit/sessions/{segment(session)}"))
+        )
+
+    async def export_audit(self) -> AsyncIterator[bytes]:
+        """The whole audit as JSON lines, in pieces as they come; `verify_audit` tells whether they are whole."""
+        response = await self.transport.open(AsyncCall("GET", "/core/v1/audit/export", read_timeout=_EXPORTED_WITHIN))
+        try:
+            async for chunk in response.aiter_bytes():
+                yield chunk
+        except httpx.TransportError as error:
+            raise gone(self.transport.url, error, sent=True) from error
+        finally:
+            await response.aclose()
 
     def events(self) -> AsyncIterator[Event]:
         """All that lives: Sessions, nodes and images as they are now, and whenever one is different."""

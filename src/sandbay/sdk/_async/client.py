@@ -33,9 +33,12 @@ class AsyncImages:
         template: str | None = None,
         platform: str | None = None,
         requires: Sequence[str] | None = None,
+        agent: str | None = None,
+        scope: str | None = None,
     ) -> Mapping[str, Any]:
         """What a create would decide now: `{resolved, refusal, trail, placement}`. Nothing is made."""
-        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires}
+        where = {"agent": agent, "scope": scope}
+        body = {"runtime_image_id": image, "template": template, "platform": platform, "requires": requires, **where}
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer

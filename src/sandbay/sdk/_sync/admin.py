@@ -5,19 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import httpx
+
 from sandbay.sdk import context
 from sandbay.sdk._sync.catalog import Images
 from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
 from sandbay.sdk._sync.transport import Call, Transport
+from sandbay.sdk.account import SessionAccount
 from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
-from sandbay.sdk.transport import segment
+from sandbay.sdk.transport import gone, segment
 
 _DEPLOYMENT = "/core/v1/sandbox/deployment"
 _PROJECTS = "/core/v1/projects"
+_EXPORTED_WITHIN = 300.0
 
 
 class Deployments:
@@ -125,6 +129,20 @@ class AdminClient:
                 break
             found.append(entry)
         return found
+
+    def audit_of_session(self, session: str) -> SessionAccount:
+        """Which release a Session ran and why, however long ago, and what was done to it. Raises for an unknown one."""
+        return SessionAccount.of(self.transport.send(Call("GET", f"/core/v1/audit/sessions/{segment(session)}")))
+
+    def export_audit(self) -> Iterator[bytes]:
+        """The whole audit as JSON lines, in pieces as they come; `verify_audit` tells whether they are whole."""
+        response = self.transport.open(Call("GET", "/core/v1/audit/export", read_timeout=_EXPORTED_WITHIN))
+        try:
+            yield from response.iter_bytes()
+        except httpx.TransportError as error:
+            raise gone(self.transport.url, error, sent=True) from error
+        finally:
+            response.close()
 
     def events(self) -> Iterator[Event]:
         """All that lives: Sessions, nodes and images as they are now, and whenever one is different."""

@@ -19,6 +19,7 @@ from sandbay.adapters.store.changes import (
     publishes,
     records,
     sessions,
+    standing,
     templates,
 )
 from sandbay.adapters.store.changes.dispatch import Writes
@@ -33,6 +34,7 @@ WRITES: Writes = {
     **publishes.WRITES,
     **records.WRITES,
     **sessions.WRITES,
+    **standing.WRITES,
     **templates.WRITES,
 }
 

@@ -30,7 +30,7 @@ _IMAGE_REVISION = select(images.c.revision).where(images.c.id == bindparam("id")
 _UPDATE_IMAGE = (
     update(images)
     .where(images.c.id == bindparam("key"))
-    .values({name: bindparam(name) for name in ("description", "labels", "state", "revision")})
+    .values({name: bindparam(name) for name in ("description", "labels", "state", "revision", "tier")})
 )
 
 
@@ -50,6 +50,7 @@ def _change_image(connection: Connection, change: ChangeImage) -> None:
         "description": image.description,
         "labels": image.labels,
         "state": image.state,
+        "tier": image.tier,
     }
     replace_next(connection, _IMAGE_REVISION, _UPDATE_IMAGE, values, change)
 

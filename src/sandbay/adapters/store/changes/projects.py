@@ -13,7 +13,7 @@ _REVISION = select(projects.c.revision).where(projects.c.id == bindparam("key"))
 _UPDATE_PROJECT = (
     update(projects)
     .where(projects.c.id == bindparam("key"))
-    .values(runtime_image_id=bindparam("runtime_image_id"), revision=bindparam("revision"))
+    .values(scope_required=bindparam("scope_required"), revision=bindparam("revision"))
 )
 _KEY_BY_HASH = select(keys.c.id).where(keys.c.hash == bindparam("hash"))
 _KEY_OWNER = select(keys.c.project).where(keys.c.id == bindparam("key"))
@@ -31,7 +31,7 @@ def _add_project(connection: Connection, change: AddProject) -> None:
 
 def _change_project(connection: Connection, change: ChangeProject) -> None:
     project = change.project
-    values = {"key": project.id, "runtime_image_id": project.runtime_image_id, "revision": project.revision}
+    values = {"key": project.id, "scope_required": project.scope_required, "revision": project.revision}
     replace_next(connection, _REVISION, _UPDATE_PROJECT, values, change)
 
 

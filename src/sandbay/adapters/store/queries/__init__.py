@@ -13,6 +13,7 @@ from sandbay.adapters.store.queries import (
     publishes,
     records,
     sessions,
+    standing,
     templates,
 )
 from sandbay.adapters.store.queries.dispatch import Answers
@@ -29,6 +30,7 @@ ANSWERS: Answers = {
     **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **standing.ANSWERS,
     **templates.ANSWERS,
 }
 

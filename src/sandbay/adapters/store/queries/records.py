@@ -9,7 +9,7 @@ from sandbay.adapters.store.rows import columns_of, noun
 from sandbay.adapters.store.tables import audit, registry_secrets, uploads
 from sandbay.domain.registry import RegistrySecret
 from sandbay.ports.records import AuditEntry, Upload
-from sandbay.ports.store import Audit, ExpiredUploads, RegistrySecretOf, RegistrySecrets, UploadOf
+from sandbay.ports.store import Audit, AuditInOrder, ExpiredUploads, RegistrySecretOf, RegistrySecrets, UploadOf
 
 _UPLOADS = select(*columns_of(Upload, uploads))
 _UPLOAD = _UPLOADS.where(uploads.c.id == bindparam("id"))
@@ -17,6 +17,10 @@ _EXPIRED = _UPLOADS.where(uploads.c.expires_at <= bindparam("now")).order_by(upl
 _SECRETS = select(*columns_of(RegistrySecret, registry_secrets)).order_by(registry_secrets.c.registry)
 _SECRET = _SECRETS.where(registry_secrets.c.registry == bindparam("registry"))
 _AUDIT = select(*columns_of(AuditEntry, audit)).order_by(audit.c.seq.desc())
+
+_IN_ORDER = (
+    select(audit.c.seq, *columns_of(AuditEntry, audit)).where(audit.c.seq > bindparam("after")).order_by(audit.c.seq)
+)
 
 
 def _upload_of(connection: Connection, query: UploadOf) -> Upload | None:
@@ -47,8 +51,14 @@ def _audit(connection: Connection, query: Audit) -> Sequence[AuditEntry]:
     return tuple(noun(AuditEntry, row) for row in connection.execute(statement))
 
 
+def _audit_in_order(connection: Connection, query: AuditInOrder) -> Sequence[tuple[int, AuditEntry]]:
+    rows = connection.execute(_IN_ORDER.limit(query.limit), {"after": query.after})
+    return tuple((row[0], noun(AuditEntry, row, 1)) for row in rows)
+
+
 ANSWERS: Answers = {
     Audit: _audit,
+    AuditInOrder: _audit_in_order,
     ExpiredUploads: _expired_uploads,
     RegistrySecretOf: _registry_secret_of,
     RegistrySecrets: _registry_secrets,
