@@ -52,10 +52,25 @@ ENTRY = {
     "details": {"image": "web"},
     "request_id": "req_1",
 }
+WHAT_IF = "POST /core/v1/sandbox/what-if"
+CHANGES = {
+    "changes": [
+        {
+            "kind": "template",
+            "name": "work",
+            "project": "growth",
+            "before": {"image": "web:7", "reason": None},
+            "after": {"image": None, "reason": "image_retired"},
+        }
+    ]
+}
 EXPLAINED = {
     "resolved": session()["image"],
     "refusal": None,
-    "trail": [{"level": "session", "outcome": "chosen", "subject": None, "said": "web", "reason": None}],
+    "trail": [
+        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None, "enforced": False},
+        {"level": "scope", "outcome": "chosen", "subject": "team:t", "said": "web", "reason": None, "enforced": True},
+    ],
     "placement": {"pool": None, "reason": "no_node_online", "pools": {"local": {"offline": 2}}},
 }
 NO: dict[str, Any] = {
@@ -65,11 +80,39 @@ NO: dict[str, Any] = {
     "placement": None,
 }
 
+SANDBOX, TEAM = "/core/v1/sandbox", "scope:team:growth"
+SCOPE = {"name": "team:growth", "parent": "org:acme", "project": None, "created_at": KEY["created_at"], "revision": 3}
+WRITTEN = {"subject": TEAM, "author": "ann", "at": KEY["created_at"], "reason": "why not", "revision": 2}
+BINDING = {**WRITTEN, "mode": "enforce", "runtime_image_id": "web:7"}
+LIST = {**WRITTEN, "everything": False, "images": ["web"], "labels": [{"tier": "gold", "os": "deb"}]}
+OVERRIDE, GRANT = {**WRITTEN, "override": "deny"}, {**WRITTEN, "image": "web"}
+SELECTION: Table = {
+    f"GET {SANDBOX}/scopes": page(SCOPE),
+    "GET /v1/scopes": page(SCOPE),
+    f"PUT {SANDBOX}/scopes/team%3Agrowth": Answer(body=SCOPE),
+    "PUT /v1/scopes/team%3Agrowth": Answer(body=SCOPE),
+    f"DELETE {SANDBOX}/scopes/team%3Agrowth": Answer(204, b""),
+    f"GET {SANDBOX}/bindings": page(BINDING),
+    "GET /v1/agents/coder/binding": Answer(body={**BINDING, "subject": "agent:growth:coder"}),
+    f"PUT {SANDBOX}/bindings/scope%3Ateam%3Agrowth": Answer(body=BINDING),
+    "PUT /v1/scopes/team%3Agrowth/binding": Answer(body=BINDING),
+    f"DELETE {SANDBOX}/bindings/scope%3Ateam%3Agrowth": Answer(204, b""),
+    f"GET {SANDBOX}/allow-lists": page(LIST),
+    f"PUT {SANDBOX}/allow-lists/scope%3Ateam%3Agrowth": Answer(body=LIST),
+    f"GET {SANDBOX}/overrides": page(OVERRIDE),
+    f"PUT {SANDBOX}/overrides/scope%3Ateam%3Agrowth": Answer(body=OVERRIDE),
+    f"GET {SANDBOX}/grants": page(GRANT),
+    f"PUT {SANDBOX}/grants/scope%3Ateam%3Agrowth/web": Answer(body=GRANT),
+    f"DELETE {SANDBOX}/grants/scope%3Ateam%3Agrowth/web": Answer(204, b""),
+    f"PATCH {PROJECTS}/growth": Answer(body={**PROJECT, "scope_required": True}),
+}
+
 
 @pytest.fixture
 def table(catalog: Table) -> Table:
     return {
         **catalog,
+        **SELECTION,
         f"GET {PROJECTS}": page(PROJECT),
         f"POST {PROJECTS}": Answer(201, PROJECT),
         f"GET {PROJECTS}/default/keys": page(KEY),
@@ -82,6 +125,7 @@ def table(catalog: Table) -> Table:
         "GET /v1/project": Answer(body=PROJECT),
         "PATCH /v1/project": Answer(body={**PROJECT, "runtime_image_id": "web:stable"}),
         "POST /v1/explain": Answer(body=EXPLAINED),
+        WHAT_IF: Answer(body=CHANGES),
         "PUT /core/v1/sandbox/deployment": catalog["GET /core/v1/sandbox/deployment"],
     }
 
@@ -105,8 +149,23 @@ def table(catalog: Table) -> Table:
         ("sessions ls --project growth", SESSION),
         ("images explain web", DIGEST),
         ("images explain", "local: offline 2"),
+        ("images explain web", "web (enforced)"),
+        ("images what-if --bind scope:team:t=web", "web:7"),
+        ("images what-if --retire web", "image_retired"),
         ("images deprecate web", "advised against"),
         ("images reactivate web", "again"),
+        ("scopes ls", "org:acme"),
+        ("scopes ls --own", "team:growth"),
+        ("scopes set team:growth --parent org:acme", "below org:acme"),
+        ("bindings ls", "web:7"),
+        ("bindings get agent:coder", "agent:growth:coder"),
+        ("bindings set scope:team:growth web:7 --enforce", "enforce"),
+        ("allow-lists ls", "web tier=gold,os=deb"),
+        ("allow-lists set scope:team:growth --image web", "tier=gold,os=deb"),
+        ("overrides ls", "deny"),
+        ("overrides set scope:team:growth deny", "deny"),
+        ("grants ls", "ann"),
+        ("grants add scope:team:growth web", "may use"),
     ],
 )
 def test_each_speaks_to_people_and_to_programs(
@@ -145,6 +204,67 @@ def test_each_speaks_to_people_and_to_programs(
         ),
         ("images explain", "POST /v1/explain", {}),
         (
+            "images explain --agent coder --scope team:t",
+            "POST /v1/explain",
+            {"agent": "coder", "scope": "team:t"},
+        ),
+        (
+            "images what-if --bind scope:team:t=web:7 --enforce",
+            WHAT_IF,
+            {"binding": {"subject": "scope:team:t", "runtime_image_id": "web:7", "mode": "enforce"}},
+        ),
+        (
+            "images what-if --bind agent:growth:coder=",
+            WHAT_IF,
+            {"binding": {"subject": "agent:growth:coder", "runtime_image_id": None, "mode": "prefer"}},
+        ),
+        (
+            "images what-if --allow deployment=web,base",
+            WHAT_IF,
+            {"allow_list": {"subject": "deployment", "images": ["web", "base"]}},
+        ),
+        (
+            "images what-if --allow project:growth=",
+            WHAT_IF,
+            {"allow_list": {"subject": "project:growth", "images": []}},
+        ),
+        (
+            "images what-if --promote web:canary=7",
+            WHAT_IF,
+            {"channel": {"image": "web", "channel": "canary", "release": 7}},
+        ),
+        ("images what-if --promote web=7", WHAT_IF, {"channel": {"image": "web", "channel": "stable", "release": 7}}),
+        ("images what-if --retire web", WHAT_IF, {"retire": {"image": "web"}}),
+        ("images what-if --retire web:7", WHAT_IF, {"retire": {"image": "web", "release": 7}}),
+        (
+            "keys create ci --project growth --scope team:growth --agent coder --agent writer",
+            f"POST {PROJECTS}/growth/keys",
+            {"name": "ci", "scope": "team:growth", "agents": ["coder", "writer"]},
+        ),
+        ("projects scope-required growth", f"PATCH {PROJECTS}/growth", {"scope_required": True}),
+        ("projects scope-required growth --off", f"PATCH {PROJECTS}/growth", {"scope_required": False}),
+        (
+            "scopes set team:growth --parent org:acme --project growth",
+            f"PUT {SANDBOX}/scopes/team%3Agrowth",
+            {"parent": "org:acme", "project": "growth"},
+        ),
+        ("scopes set team:growth --own --parent org:a", "PUT /v1/scopes/team%3Agrowth", {"parent": "org:a"}),
+        (
+            "bindings set scope:team:growth web:7 --enforce --reason x --expected-revision 0",
+            f"PUT {SANDBOX}/bindings/scope%3Ateam%3Agrowth",
+            {"runtime_image_id": "web:7", "mode": "enforce", "reason": "x", "expected_revision": 0},
+        ),
+        (
+            "bindings set scope:team:growth web --own",
+            "PUT /v1/scopes/team%3Agrowth/binding",
+            {"runtime_image_id": "web"},
+        ),
+        (
+            "allow-lists set scope:team:growth --image web --label tier=gold,os=deb",
+            f"PUT {SANDBOX}/allow-lists/scope%3Ateam%3Agrowth",
+            {"everything": False, "images": ["web"], "labels": [{"tier": "gold", "os": "deb"}]},
+        ),
+        (
             "images reactivate web",
             "PATCH /core/v1/sandbox/images/web",
             {"state": "active", "expected_revision": 1},
@@ -165,6 +285,12 @@ def test_what_is_asked_for(
     [
         "projects set",
         "projects set --image web --no-image",
+        "scopes set team:growth --own",
+        "bindings set scope:team:growth web --own --enforce",
+        "allow-lists set deployment",
+        "allow-lists set deployment --all --none",
+        "allow-lists set deployment --label gold",
+        "overrides set deployment maybe",
         "deployment set",
         "deployment set --default-image web --no-default-image",
         "audit --session ses_1 --subject img_1",

@@ -1,11 +1,24 @@
 """`sandbay images`: the catalog."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import channels, checking, connect, disk, explaining, listing, options, readiness, render, verifying
+from sandbay.cli import (
+    channels,
+    checking,
+    connect,
+    disk,
+    explaining,
+    listing,
+    options,
+    readiness,
+    render,
+    supposing,
+    verifying,
+)
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
@@ -14,9 +27,18 @@ if TYPE_CHECKING:
     from sandbay.sdk.releases import Release, Variant
     from sandbay.sdk.resources import Image
 
+
+class Tier(StrEnum):
+    """Who may use an image: everybody, or whom it is granted."""
+
+    STANDARD = "standard"
+    RESTRICTED = "restricted"
+
+
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command("what-if")(supposing.what_if)
 app.command()(channels.promote)
 app.command()(channels.promotions)
 app.command()(channels.abort)
@@ -160,6 +182,20 @@ def reactivate(reference: options.Ref, *, as_json: options.Json = False, quiet: 
     with connect.administrator() as admin:
         admin.images.reactivate(reference)
     _done({"reactivated": reference}, f"{reference} takes Sessions again", as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def tier(
+    image: options.ImageName,
+    word: Annotated[Tier, typer.Argument(metavar="standard|restricted", help="A restricted image needs grants.")],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Restrict an image to whom it is granted, or open it again. Sessions that are there stay."""
+    with connect.administrator() as admin:
+        admin.images.set_tier(image, word.value)
+    _done({"image": image, "tier": word.value}, f"{image} is {word.value}", as_json=as_json, quiet=quiet)
 
 
 def _row(image: "Image") -> list[object]:

@@ -20,9 +20,8 @@ def ls(*, project: Project = _DEFAULT, as_json: options.Json = False, quiet: opt
     """List a project's keys, without their secrets."""
     with connect.administrator() as admin:
         found = admin.projects.keys(project)
-    listing.show(
-        found, ["ID", "NAME", "PRINCIPAL", "CREATED", "REVOKED"], _row, lambda key: key.id, as_json=as_json, quiet=quiet
-    )
+    head = ["ID", "NAME", "PRINCIPAL", "HELD TO", "CREATED", "REVOKED"]
+    listing.show(found, head, _row, lambda key: key.id, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -31,12 +30,18 @@ def create(
     *,
     project: Project = _DEFAULT,
     principal: Annotated[str | None, typer.Option(help="Who acts with it, for the audit; otherwise NAME.")] = None,
+    scope: Annotated[
+        str | None, typer.Option(metavar="KIND:REF", help="Hold it to this scope and all below, for good.")
+    ] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Hold it to this agent, for good; may be repeated.")
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Make a key and show it this once. With -q standard output is the key and nothing else."""
     with connect.administrator() as admin:
-        made = admin.projects.create_key(project, name, principal=principal)
+        made = admin.projects.create_key(project, name, principal=principal, scope=scope, agents=agent)
     if as_json:
         render.document(made.raw)
         return
@@ -64,4 +69,5 @@ def rm(
 
 def _row(key: "Key") -> list[object]:
     created, revoked = listing.times(key.created_at), listing.times(key.revoked_at)
-    return [key.id, key.name, key.principal, created, revoked]
+    held = " ".join(it for it in (key.scope, *(key.agents or ())) if it)
+    return [key.id, key.name, key.principal, held or None, created, revoked]

@@ -14,6 +14,8 @@ import typer
 
 from sandbay.cli import (
     audit,
+    bindings,
+    ceilings,
     deployment,
     failures,
     images,
@@ -24,6 +26,7 @@ from sandbay.cli import (
     projects,
     publishing,
     registries,
+    scopes,
     sessions,
     templates,
 )
@@ -55,6 +58,11 @@ app.add_typer(pools.app, name="pools")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(projects.app, name="projects")
 app.add_typer(keys.app, name="keys")
+app.add_typer(scopes.app, name="scopes")
+app.add_typer(bindings.app, name="bindings")
+app.add_typer(ceilings.allow_lists, name="allow-lists")
+app.add_typer(ceilings.overrides, name="overrides")
+app.add_typer(ceilings.grants, name="grants")
 app.add_typer(audit.app, name="audit")
 app.command()(login.login)
 

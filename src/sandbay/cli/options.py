@@ -39,6 +39,15 @@ Tools = Annotated[
     typer.Option("--tool", metavar="NAME=COMMAND", help="A tool and what prints its version; may be repeated."),
 ]
 
+ImageName = Annotated[str, typer.Argument(metavar="IMAGE", help="Its name.", autocompletion=completion.images)]
+Subject = Annotated[
+    str,
+    typer.Argument(metavar="SUBJECT", help="deployment, project:NAME, scope:KIND:REF or agent:PROJECT:NAME."),
+]
+Own = Annotated[bool, typer.Option("--own", help="With the key of the project at hand, for what is its own.")]
+Why = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for whoever reads it later.")]
+ExpectedRevision = Annotated[int | None, typer.Option(metavar="N", min=0, help="Refuse if it has another one by now.")]
+
 WAIT = 1800
 
 

@@ -67,6 +67,20 @@ def change(
     _shown(changed, as_json=as_json, quiet=quiet)
 
 
+@app.command("scope-required")
+def scope_required(
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The project, by name or id.")],
+    *,
+    off: Annotated[bool, typer.Option("--off", help="Its Sessions may leave the scope out again.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Have each Session of a project name its scope, so that none is without the ceilings of one."""
+    with connect.administrator() as admin:
+        changed = admin.projects.change(project, scope_required=not off)
+    _shown(changed, as_json=as_json, quiet=quiet)
+
+
 def _shown(project: "Project", *, as_json: bool, quiet: bool) -> None:
     if as_json:
         render.document(project.raw)

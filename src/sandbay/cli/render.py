@@ -49,3 +49,11 @@ def size(count: float | None) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= _STEP
     return f"{count:.1f} TiB"
+
+
+def gone(name: str, *, as_json: bool, quiet: bool) -> None:
+    """What was taken away."""
+    if as_json:
+        document({"deleted": name})
+    elif not quiet:
+        line(f"{name}: deleted")

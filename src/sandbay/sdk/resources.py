@@ -165,6 +165,7 @@ class Image(Resource):
     channels: Mapping[str, Channel] = field(default_factory=dict)
     releases: tuple[int, ...] = ()
     default: bool = False
+    tier: str = "standard"
     created_at: dt.datetime | None = None
 
     @classmethod
@@ -268,12 +269,13 @@ class Node(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Project(Resource):
-    """A tenant. `runtime_image_id` is its standing preference."""
+    """A tenant. `runtime_image_id` is its standing preference; `scope_required`: each Session names its scope."""
 
     id: str
     name: str
     runtime_image_id: str | None = None
     revision: int | None = None
+    scope_required: bool = False
 
     @classmethod
     def of(cls, data: Any) -> "Project":
@@ -283,19 +285,24 @@ class Project(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Key(Resource):
-    """A key of a project. `secret` only in the answer that made it; `repr` does not show it."""
+    """A key of a project, held to a `scope` with all below it and to `agents` where they are not None.
+
+    `secret` only in the answer that made it; `repr` does not show it.
+    """
 
     id: str
     name: str | None = None
     principal: str | None = None
     created_at: dt.datetime | None = None
     revoked_at: dt.datetime | None = None
+    scope: str | None = None
+    agents: tuple[str, ...] | None = None
     secret: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, data: Any) -> "Key":
         """From the key resource."""
-        return take(cls, data, created_at=moment, revoked_at=moment)
+        return take(cls, data, created_at=moment, revoked_at=moment, agents=each(str))
 
 
 @dataclass(frozen=True, slots=True)

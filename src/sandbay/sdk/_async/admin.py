@@ -11,8 +11,10 @@ from sandbay.sdk._async.catalog import AsyncImages
 from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
+from sandbay.sdk._async.selection import AsyncAllowLists, AsyncBindings, AsyncGrants, AsyncOverrides, AsyncScopes
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.account import SessionAccount
+from sandbay.sdk.client import said
 from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
@@ -80,9 +82,25 @@ class AsyncProjects:
         """The keys of a project, without their secrets."""
         return [Key.of(item) async for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/keys")]
 
-    async def create_key(self, project: str, name: str, *, principal: str | None = None) -> Key:
-        """A new key; its `secret` is shown this once."""
-        body = {"name": name} if principal is None else {"name": name, "principal": principal}
+    async def change(
+        self, project: str, *, scope_required: bool | None = None, expected_revision: int | None = None
+    ) -> Project:
+        """Change what is given. Raises `StateError` (revision_stale)."""
+        body = said({"scope_required": scope_required, "expected_revision": expected_revision})
+        return Project.of(await self._transport.send(AsyncCall("PATCH", f"{_PROJECTS}/{segment(project)}", json=body)))
+
+    async def create_key(
+        self,
+        project: str,
+        name: str,
+        *,
+        principal: str | None = None,
+        scope: str | None = None,
+        agents: Sequence[str] | None = None,
+    ) -> Key:
+        """A new key; its `secret` is shown this once. `scope` and `agents`: what it is held to, for good."""
+        held = {"scope": scope, "agents": None if agents is None else [*agents]}
+        body = said({"name": name, "principal": principal, **held})
         return Key.of(await self._transport.send(AsyncCall("POST", f"{_PROJECTS}/{segment(project)}/keys", json=body)))
 
     async def revoke_key(self, project: str, key: str) -> None:
@@ -111,6 +129,11 @@ class AsyncAdminClient:
         self.registries = AsyncRegistries(transport)
         self.nodes = AsyncNodes(transport)
         self.projects = AsyncProjects(transport)
+        self.scopes = AsyncScopes(transport)
+        self.bindings = AsyncBindings(transport)
+        self.allow_lists = AsyncAllowLists(transport)
+        self.overrides = AsyncOverrides(transport)
+        self.grants = AsyncGrants(transport)
 
     async def disk(self) -> Sequence[NodeDisk]:
         """What image bytes take on each node, what they share, and what may go."""

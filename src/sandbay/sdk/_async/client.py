@@ -7,6 +7,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
 from sandbay.sdk._async.events import follow
+from sandbay.sdk._async.selection import AsyncOwnBindings, AsyncOwnScopes
 from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.client import WAIT, Wish, said
@@ -42,6 +43,18 @@ class AsyncImages:
         call = AsyncCall("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
+
+    async def what_if(
+        self, image: str | None, *, agent: str | None = None, scope: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Whose answers would change if this agent, scope, or without either the project preferred the image.
+
+        None: if it preferred nothing. Each is `{kind, name, project, before, after}`; nothing is written.
+        """
+        body = {"runtime_image_id": image, **said({"agent": agent, "scope": scope})}
+        call = AsyncCall("POST", "/v1/what-if", json=body, repeatable=True)
+        changes: Sequence[Mapping[str, Any]] = (await self._transport.send(call))["changes"]
+        return changes
 
 
 class AsyncSessions:
@@ -104,6 +117,8 @@ class AsyncClient:
         self.images = AsyncImages(transport)
         self.sessions = AsyncSessions(transport)
         self.templates = AsyncTemplates(transport)
+        self.scopes = AsyncOwnScopes(transport)
+        self.bindings = AsyncOwnBindings(transport)
 
     async def project(self) -> Project:
         """The project of this key."""

@@ -12,8 +12,10 @@ from sandbay.sdk._sync.catalog import Images
 from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
+from sandbay.sdk._sync.selection import AllowLists, Bindings, Grants, Overrides, Scopes
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.account import SessionAccount
+from sandbay.sdk.client import said
 from sandbay.sdk.disk import NodeDisk
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Deployment, Key, Node, Project, Session
@@ -81,9 +83,25 @@ class Projects:
         """The keys of a project, without their secrets."""
         return [Key.of(item) for item in self._transport.pages(f"{_PROJECTS}/{segment(project)}/keys")]
 
-    def create_key(self, project: str, name: str, *, principal: str | None = None) -> Key:
-        """A new key; its `secret` is shown this once."""
-        body = {"name": name} if principal is None else {"name": name, "principal": principal}
+    def change(
+        self, project: str, *, scope_required: bool | None = None, expected_revision: int | None = None
+    ) -> Project:
+        """Change what is given. Raises `StateError` (revision_stale)."""
+        body = said({"scope_required": scope_required, "expected_revision": expected_revision})
+        return Project.of(self._transport.send(Call("PATCH", f"{_PROJECTS}/{segment(project)}", json=body)))
+
+    def create_key(
+        self,
+        project: str,
+        name: str,
+        *,
+        principal: str | None = None,
+        scope: str | None = None,
+        agents: Sequence[str] | None = None,
+    ) -> Key:
+        """A new key; its `secret` is shown this once. `scope` and `agents`: what it is held to, for good."""
+        held = {"scope": scope, "agents": None if agents is None else [*agents]}
+        body = said({"name": name, "principal": principal, **held})
         return Key.of(self._transport.send(Call("POST", f"{_PROJECTS}/{segment(project)}/keys", json=body)))
 
     def revoke_key(self, project: str, key: str) -> None:
@@ -112,6 +130,11 @@ class AdminClient:
         self.registries = Registries(transport)
         self.nodes = Nodes(transport)
         self.projects = Projects(transport)
+        self.scopes = Scopes(transport)
+        self.bindings = Bindings(transport)
+        self.allow_lists = AllowLists(transport)
+        self.overrides = Overrides(transport)
+        self.grants = Grants(transport)
 
     def disk(self) -> Sequence[NodeDisk]:
         """What image bytes take on each node, what they share, and what may go."""

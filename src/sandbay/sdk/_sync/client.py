@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
 from sandbay.sdk._sync.events import follow
+from sandbay.sdk._sync.selection import OwnBindings, OwnScopes
 from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.client import WAIT, Wish, said
@@ -43,6 +44,18 @@ class Images:
         call = Call("POST", "/v1/explain", json=said(body), repeatable=True)
         answer: Mapping[str, Any] = self._transport.send(call)
         return answer
+
+    def what_if(
+        self, image: str | None, *, agent: str | None = None, scope: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Whose answers would change if this agent, scope, or without either the project preferred the image.
+
+        None: if it preferred nothing. Each is `{kind, name, project, before, after}`; nothing is written.
+        """
+        body = {"runtime_image_id": image, **said({"agent": agent, "scope": scope})}
+        call = Call("POST", "/v1/what-if", json=body, repeatable=True)
+        changes: Sequence[Mapping[str, Any]] = (self._transport.send(call))["changes"]
+        return changes
 
 
 class Sessions:
@@ -105,6 +118,8 @@ class Client:
         self.images = Images(transport)
         self.sessions = Sessions(transport)
         self.templates = Templates(transport)
+        self.scopes = OwnScopes(transport)
+        self.bindings = OwnBindings(transport)
 
     def project(self) -> Project:
         """The project of this key."""
