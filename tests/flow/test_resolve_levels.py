@@ -8,10 +8,29 @@ from itertools import product
 
 import pytest
 
-from sandbay.domain.trail import Level
-from sandbay.flow.resolve import Rejected
+from sandbay.domain.ceiling import Override, Standing
+from sandbay.domain.path import DEPLOYMENT, Subject
+from sandbay.domain.trail import Level, Policy
+from sandbay.flow.resolve import Rejected, resolve
 from tests.flow.oracle import Law, Place, PlainImage, Word, World, judge
-from tests.flow.worlds import HERE, THERE, as_answer, asking, healthy, image, release, resolve_in, sha, some_id, variant
+from tests.flow.worlds import (
+    HERE,
+    PROJECT,
+    THERE,
+    as_answer,
+    asking,
+    catalog_of,
+    deployment_of,
+    healthy,
+    image,
+    path_of,
+    release,
+    request_of,
+    resolve_in,
+    sha,
+    some_id,
+    variant,
+)
 
 PRECEDENCE = [level.value for level in Level]
 STANDING: dict[Place, str] = {
@@ -191,6 +210,14 @@ def test_a_denial_names_its_place_and_refuses_only_what_the_request_itself_names
     for word in (Word("session", None, None), Word("template", "work", "wish")):
         assert as_answer(resolve_in(WORLD, [word, room], law=law)).image == (word.said or "room")
     assert as_answer(resolve_in(WORLD, [Word("session", None, "room")], law=law)).image == "room"
+
+
+def test_a_place_that_allows_denies_nothing() -> None:
+    words = [Word("session", None, "room"), Word("project", "growth", None)]
+    allowing = Standing(overrides={DEPLOYMENT: Override.ALLOW, Subject.of_project(PROJECT): Override.ALLOW})
+    request, path = request_of(words), path_of(words)
+    outcome = resolve(request, path, allowing, Policy(), catalog_of(WORLD), deployment_of(WORLD))
+    assert as_answer(outcome).image == "room"
 
 
 def test_on_another_platform_the_wish_is_for_its_own_variant() -> None:
