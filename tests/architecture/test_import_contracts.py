@@ -53,7 +53,7 @@ FAULTS = [
     Fault("root-is-for-users", "app/planted.py", "from sandbay import Client"),
     Fault("root-is-for-users", "node/planted.py", "import sandbay"),
     *_all("cli-through-sdk", ["cli/planted.py"], ["app", "ports", "flow", "domain.ids"]),
-    *_all("absence-is-no-choice", ["flow/resolve.py", "flow/freeze.py"], ["domain.node", "domain.readiness"]),
+    *_all("absence-is-no-choice", ["flow/resolve/chain.py", "flow/freeze.py"], ["domain.node", "domain.readiness"]),
     *_all(
         "nothing-re-resolves",
         ["flow/place.py", "flow/prepare.py", "flow/run.py", "node/planted.py"],
@@ -168,7 +168,7 @@ def test_an_import_can_break_two_contracts(tree: Tree, module: str, line: str, c
 
 def test_an_import_through_somebody_else_counts(tree: Tree) -> None:
     tree.plant("domain/planted.py", "import sandbay.domain.readiness")
-    tree.plant("flow/resolve.py", "import sandbay.domain.planted")
+    tree.plant("flow/resolve/levels.py", "import sandbay.domain.planted")
     assert tree.broken_contracts() == {"absence-is-no-choice"}
 
 

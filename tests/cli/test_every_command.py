@@ -106,6 +106,7 @@ NEEDS = {
     "images history": "web",
     "images abort": "web",
     "images promotions": "web",
+    "images what-if": "--retire web",
     "images rollback": "web",
     "images publish": ".",
     "publishes cancel": "pub_1",

@@ -52,10 +52,25 @@ ENTRY = {
     "details": {"image": "web"},
     "request_id": "req_1",
 }
+WHAT_IF = "POST /core/v1/sandbox/what-if"
+CHANGES = {
+    "changes": [
+        {
+            "kind": "template",
+            "name": "work",
+            "project": "growth",
+            "before": {"image": "web:7", "reason": None},
+            "after": {"image": None, "reason": "image_retired"},
+        }
+    ]
+}
 EXPLAINED = {
     "resolved": session()["image"],
     "refusal": None,
-    "trail": [{"level": "session", "outcome": "chosen", "subject": None, "said": "web", "reason": None}],
+    "trail": [
+        {"level": "session", "outcome": "silent", "subject": None, "said": None, "reason": None, "enforced": False},
+        {"level": "scope", "outcome": "chosen", "subject": "team:t", "said": "web", "reason": None, "enforced": True},
+    ],
     "placement": {"pool": None, "reason": "no_node_online", "pools": {"local": {"offline": 2}}},
 }
 NO: dict[str, Any] = {
@@ -110,6 +125,7 @@ def table(catalog: Table) -> Table:
         "GET /v1/project": Answer(body=PROJECT),
         "PATCH /v1/project": Answer(body={**PROJECT, "runtime_image_id": "web:stable"}),
         "POST /v1/explain": Answer(body=EXPLAINED),
+        WHAT_IF: Answer(body=CHANGES),
         "PUT /core/v1/sandbox/deployment": catalog["GET /core/v1/sandbox/deployment"],
     }
 
@@ -133,6 +149,9 @@ def table(catalog: Table) -> Table:
         ("sessions ls --project growth", SESSION),
         ("images explain web", DIGEST),
         ("images explain", "local: offline 2"),
+        ("images explain web", "web (enforced)"),
+        ("images what-if --bind scope:team:t=web", "web:7"),
+        ("images what-if --retire web", "image_retired"),
         ("images deprecate web", "advised against"),
         ("images reactivate web", "again"),
         ("scopes ls", "org:acme"),
@@ -184,6 +203,39 @@ def test_each_speaks_to_people_and_to_programs(
             {"runtime_image_id": "web", "platform": "linux/arm64"},
         ),
         ("images explain", "POST /v1/explain", {}),
+        (
+            "images explain --agent coder --scope team:t",
+            "POST /v1/explain",
+            {"agent": "coder", "scope": "team:t"},
+        ),
+        (
+            "images what-if --bind scope:team:t=web:7 --enforce",
+            WHAT_IF,
+            {"binding": {"subject": "scope:team:t", "runtime_image_id": "web:7", "mode": "enforce"}},
+        ),
+        (
+            "images what-if --bind agent:growth:coder=",
+            WHAT_IF,
+            {"binding": {"subject": "agent:growth:coder", "runtime_image_id": None, "mode": "prefer"}},
+        ),
+        (
+            "images what-if --allow deployment=web,base",
+            WHAT_IF,
+            {"allow_list": {"subject": "deployment", "images": ["web", "base"]}},
+        ),
+        (
+            "images what-if --allow project:growth=",
+            WHAT_IF,
+            {"allow_list": {"subject": "project:growth", "images": []}},
+        ),
+        (
+            "images what-if --promote web:canary=7",
+            WHAT_IF,
+            {"channel": {"image": "web", "channel": "canary", "release": 7}},
+        ),
+        ("images what-if --promote web=7", WHAT_IF, {"channel": {"image": "web", "channel": "stable", "release": 7}}),
+        ("images what-if --retire web", WHAT_IF, {"retire": {"image": "web"}}),
+        ("images what-if --retire web:7", WHAT_IF, {"retire": {"image": "web", "release": 7}}),
         (
             "keys create ci --project growth --scope team:growth --agent coder --agent writer",
             f"POST {PROJECTS}/growth/keys",

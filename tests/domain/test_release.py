@@ -21,6 +21,7 @@ from sandbay.domain.release import (
     Layer,
     Release,
     ReleaseState,
+    Step,
     Variant,
     content_key,
 )
@@ -54,6 +55,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "config_size": {"config_size": 5},
     "index_digest": {"index_digest": TWO},
     "source": {"source": "reg.example/x@" + TWO},
+    "history": {"history": (Step("RUN make", 0),)},
     "known": {"artifacts": {n: replace(a, known=Known.STATED) for n, a in _variant().artifacts.items()}},
     "order": {"artifacts": dict(reversed(list(_variant().artifacts.items())))},
 }

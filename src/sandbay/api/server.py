@@ -37,6 +37,7 @@ from sandbay.api import (
     strict,
     templates,
     uploads,
+    what_if,
 )
 from sandbay.api.calls import threads
 from sandbay.api.middleware import Keys, RequestIds
@@ -53,6 +54,7 @@ _ROUTERS = (
     *(scopes.router, bindings.router, ceilings.allow_lists, ceilings.overrides, ceilings.grants),
     *(scopes.project_router, bindings.project_router),
     *(images.project_router, projects.project_router, explain.router, explain.admin_router),
+    *(what_if.router, what_if.admin_router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 

@@ -131,15 +131,15 @@ def current_deployment(core: Core) -> Deployment:
 
 def _resolve(core: Core, path: Path, standing: Standing, wishes: Sequence[Wish], policy: Policy) -> Sequence[Selection]:
     now = current_deployment(core)
-    requests = [_request(wish, now) for wish in wishes]
+    requests = [request_of(wish, now) for wish in wishes]
     said = [word.reference for request in requests for word in request.wishes if word.reference is not None]
     standing_words = [binding.reference for binding in standing.bindings.values()]
     catalog = core.store.read(_catalog_of([*said, *standing_words, DEFAULT], now))
     return [Selection(resolve(request, path, standing, policy, catalog, now), now, path) for request in requests]
 
 
-def _request(wish: Wish, now: Deployment) -> Request:
-    """A Session without a Template has no such level; a Template that names no image is silent."""
+def request_of(wish: Wish, now: Deployment) -> Request:
+    """As `resolve` takes it. Without a Template there is no such level; one that names no image is silent."""
     it = wish.template
     of_template = () if it is None else (Saying(Level.TEMPLATE, it.name, it.content.runtime_image_id),)
     wishes = (Saying(Level.SESSION, None, wish.reference), *of_template)

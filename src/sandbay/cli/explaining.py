@@ -48,10 +48,18 @@ def _show(found: Mapping[str, Any]) -> None:
         render.line(f"{'decided by':<12}", by["level"], by["subject"])
     if refusal is not None:
         render.line(f"{'refused':<12}", f"{refusal['message']} ({refusal['code']})")
-    for step in found["trail"]:
-        render.line(f"{'trail':<12}", *(step.get(part) for part in ("level", "outcome", "subject", "said", "reason")))
     if placement is not None:
         render.line(f"{'pool':<12}", placement["pool"] or f"none now ({placement['reason']})")
         for pool, counts in placement["pools"].items():
             told = ", ".join(f"{why} {count}" for why, count in counts.items())
             render.line(f"{'':<12}", f"{pool}: {told or 'no node'}")
+    render.line()
+    render.table(_HEAD, map(_step, found["trail"]))
+
+
+_HEAD = ("LEVEL", "WHOSE", "SAYS", "BECAME", "WHY")
+
+
+def _step(step: Mapping[str, Any]) -> tuple[object, ...]:
+    said = f"{step['said']} (enforced)" if step.get("enforced") else step["said"]
+    return step["level"], step["subject"], said, step["outcome"], step["reason"]

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandbay.cli import channels, checking, connect, disk, explaining, listing, options, readiness, render, verifying
+from sandbay.cli import (
+    channels,
+    checking,
+    connect,
+    disk,
+    explaining,
+    listing,
+    options,
+    readiness,
+    render,
+    supposing,
+    verifying,
+)
 from sandbay.cli.progress import Bar
 from sandbay.cli.sources import named_values, one_source
 
@@ -26,6 +38,7 @@ class Tier(StrEnum):
 app = typer.Typer(help="The catalog: images, releases, channels.", no_args_is_help=True, rich_markup_mode=None)
 app.command()(readiness.readiness)
 app.command()(explaining.explain)
+app.command("what-if")(supposing.what_if)
 app.command()(channels.promote)
 app.command()(channels.promotions)
 app.command()(channels.abort)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import Checked, Contract
@@ -87,7 +88,7 @@ class ImageEntry:
     channels: Mapping[str, Channel] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CatalogView:
     """What the path can name, already loaded; it looks nothing up by itself."""
 
@@ -95,12 +96,17 @@ class CatalogView:
 
     def image(self, name_or_id: str) -> ImageEntry | None:
         """The image with this name or id."""
-        return next((e for e in self.entries if name_or_id in (e.image.name, e.image.id)), None)
+        return self._by_name.get(name_or_id)
 
     def owner_of(self, release: ReleaseId) -> tuple[ImageEntry, int] | None:
         """The image and number of the release with this id."""
-        for entry in self.entries:
-            for number, held in entry.releases.items():
-                if held.release.id == release:
-                    return entry, number
-        return None
+        return self._by_release.get(release)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, ImageEntry]:
+        return {key: entry for entry in self.entries for key in (entry.image.name, entry.image.id)}
+
+    @cached_property
+    def _by_release(self) -> Mapping[ReleaseId, tuple[ImageEntry, int]]:
+        releases = ((entry, number, held) for entry in self.entries for number, held in entry.releases.items())
+        return {held.release.id: (entry, number) for entry, number, held in releases}

@@ -22,6 +22,7 @@ from sandbay.sdk.twins import async_work
 from sandbay.sdk.verification import Verification
 
 _VERIFIED_WITHIN = 1800.0
+_ASKED_WITHIN = 300.0
 _PATIENCE = 60.0
 _PAUSE = 1.0
 
@@ -43,6 +44,24 @@ class AsyncImages(AsyncChannels):
         """A new entry without releases. Raises `StateError` (name_taken)."""
         body = {"name": name, "description": description, "labels": labels}
         return Image.of(await self._transport.send(AsyncCall("POST", _IMAGES, json=said(body))))
+
+    async def what_if(
+        self,
+        *,
+        binding: Mapping[str, Any] | None = None,
+        allow_list: Mapping[str, Any] | None = None,
+        channel: Mapping[str, Any] | None = None,
+        retire: Mapping[str, Any] | None = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        """Whose answers would change if exactly one of these were written: `{kind, name, project, before, after}`.
+
+        `binding` is `{subject, runtime_image_id, mode?}`, `allow_list` `{subject, images?, labels?, everything?,
+        absent?}`, `channel` `{image, channel, release}`, `retire` `{image, release?}`. Nothing is written.
+        """
+        body = said({"binding": binding, "allow_list": allow_list, "channel": channel, "retire": retire})
+        call = AsyncCall("POST", "/core/v1/sandbox/what-if", json=body, repeatable=True, read_timeout=_ASKED_WITHIN)
+        changes: Sequence[Mapping[str, Any]] = (await self._transport.send(call))["changes"]
+        return changes
 
     async def releases(self, name: str) -> Sequence[Release]:
         """All releases of an image, whole."""

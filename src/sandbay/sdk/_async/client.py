@@ -44,6 +44,18 @@ class AsyncImages:
         answer: Mapping[str, Any] = await self._transport.send(call)
         return answer
 
+    async def what_if(
+        self, image: str | None, *, agent: str | None = None, scope: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Whose answers would change if this agent, scope, or without either the project preferred the image.
+
+        None: if it preferred nothing. Each is `{kind, name, project, before, after}`; nothing is written.
+        """
+        body = {"runtime_image_id": image, **said({"agent": agent, "scope": scope})}
+        call = AsyncCall("POST", "/v1/what-if", json=body, repeatable=True)
+        changes: Sequence[Mapping[str, Any]] = (await self._transport.send(call))["changes"]
+        return changes
+
 
 class AsyncSessions:
     """The Sessions of this project."""

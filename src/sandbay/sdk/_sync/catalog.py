@@ -23,6 +23,7 @@ from sandbay.sdk.twins import work
 from sandbay.sdk.verification import Verification
 
 _VERIFIED_WITHIN = 1800.0
+_ASKED_WITHIN = 300.0
 _PATIENCE = 60.0
 _PAUSE = 1.0
 
@@ -42,6 +43,24 @@ class Images(Channels):
         """A new entry without releases. Raises `StateError` (name_taken)."""
         body = {"name": name, "description": description, "labels": labels}
         return Image.of(self._transport.send(Call("POST", _IMAGES, json=said(body))))
+
+    def what_if(
+        self,
+        *,
+        binding: Mapping[str, Any] | None = None,
+        allow_list: Mapping[str, Any] | None = None,
+        channel: Mapping[str, Any] | None = None,
+        retire: Mapping[str, Any] | None = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        """Whose answers would change if exactly one of these were written: `{kind, name, project, before, after}`.
+
+        `binding` is `{subject, runtime_image_id, mode?}`, `allow_list` `{subject, images?, labels?, everything?,
+        absent?}`, `channel` `{image, channel, release}`, `retire` `{image, release?}`. Nothing is written.
+        """
+        body = said({"binding": binding, "allow_list": allow_list, "channel": channel, "retire": retire})
+        call = Call("POST", "/core/v1/sandbox/what-if", json=body, repeatable=True, read_timeout=_ASKED_WITHIN)
+        changes: Sequence[Mapping[str, Any]] = (self._transport.send(call))["changes"]
+        return changes
 
     def releases(self, name: str) -> Sequence[Release]:
         """All releases of an image, whole."""
