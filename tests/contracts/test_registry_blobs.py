@@ -13,10 +13,12 @@ from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, parse_oci
 from sandbay.domain.registry import Credentials
 from sandbay.engine.registry import push
+from sandbay.engine.registry.client import RegistryClient
 from sandbay.engine.registry.pace import Pace, Patience
 from sandbay.engine.registry.trust import Trust
 from tests.contracts.blobs_suite import DATA, BlobsSuite, digest_of, pieces, read
 from tests.support.cutting_proxy import CuttingProxy
+from tests.support.killing import at_every_step
 from tests.support.real_registry import PASSWORD, PROGRAM, USER, RealRegistry, needs_registry
 
 pytestmark = needs_registry
@@ -146,6 +148,33 @@ def test_one_that_goes_away_in_the_middle_shows_nothing(proxy: CuttingProxy, rep
     assert not blobs.has(DIGEST)
     blobs.put(DIGEST, len(DATA), pieces(DATA))
     assert read(blobs, DIGEST) == DATA
+
+
+def test_killed_before_any_request_of_a_push(
+    registry: RealRegistry, repository: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opener
+) -> None:
+    """What was not pushed whole is not there; whoever pushes again needs nothing of what was left behind."""
+    monkeypatch.setattr(push.push_blob, "__defaults__", (400_000,))
+    (tmp_path / "scratch").mkdir()
+    number = 0
+
+    def begin() -> RegistryBlobs:
+        return opened(registry.host, f"{repository}/{number}")
+
+    def put() -> None:
+        begin().put(DIGEST, len(DATA), pieces(DATA))
+
+    steps = []
+    for killed in at_every_step(put, tmp_path / "scratch", [(RegistryClient, "_send")]):
+        blobs = begin()
+        assert blobs.has(DIGEST) == (killed is None), "the keeper, which comes last, makes it ours"
+        put()
+        assert blobs.has(DIGEST)
+        assert read(blobs, DIGEST) == DATA
+        steps.append(killed)
+        number += 1
+    # Looked for, begun, three pieces, the last of which closes it; what a keeper is about, which is looked for, too.
+    assert steps.count("_send") >= 9
 
 
 def test_a_cut_reading_goes_on(proxy: CuttingProxy, repository: str, opened: Opener) -> None:
