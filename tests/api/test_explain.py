@@ -81,6 +81,7 @@ def test_explain_is_admission(place: Place, rows: list[Row], tier: str, wishes: 
                 of_admin = admin.post(f"{SANDBOX}/explain", json={"project": "default", **wish})
                 assert _without_id(of_admin) == _without_id(place.served.project.post(f"{V1}/explain", json=wish))
     finally:
+        answered(admin.patch(f"{IMAGES}/tool", json={"tier": "standard"}))
         for path in dict.fromkeys(written):
             assert admin.delete(f"{SANDBOX}/{path}").status_code == 204
 

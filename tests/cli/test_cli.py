@@ -722,7 +722,11 @@ def test_who_would_lose_what_is_listed(environ: Point, sandbay: Sandbay) -> None
     one = {"kind": "template", "name": "work", "project": "growth", "has": "web:1", "unmet": unmet}
     other = {"kind": "project", "name": "growth", "project": "growth", "has": "web:1", "reason": "image_unsupported"}
     answer = refusal(400, "requirements_unmet", "invalid_request_error", details={"lost": [one, other], "count": 2})
-    with scripted(answering({"PUT /core/v1/sandbox/images/web/channels/stable": answer})) as server:
+    table = {
+        "POST /core/v1/sandbox/what-if": Answer(body={"changes": []}),
+        "PUT /core/v1/sandbox/images/web/channels/stable": answer,
+    }
+    with scripted(answering(table)) as server:
         environ(server.url)
         said = sandbay("images", "promote", "web:3")
     assert said.code == 125
