@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.host import folder
+from sandbay.adapters.providers.oci.choice import AUTO, Choice
 from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.allocation import Order
 from sandbay.domain.command import Command
 from sandbay.domain.deployment import MIB, SandboxSize
@@ -19,7 +22,7 @@ from sandbay.domain.release import Variant
 from sandbay.domain.trail import DecidedBy, Level
 from sandbay.engine.store import LayerStore
 from sandbay.ports.blobs import Blobs
-from sandbay.ports.provider import Stream
+from sandbay.ports.provider import ProviderPlace, Stream
 
 SIZE = SandboxSize(cpus=1.0, memory=128 * MIB, pids=64)
 """Of every sandbox that is measured, ours or not."""
@@ -66,13 +69,20 @@ def running(variant: Variant, blobs: Blobs) -> Iterator[Node]:
         layers.prepare(variant, lambda _: None)
         record = layers.verified(variant.content_key)
         lowers = tuple(record.layers_folder / name for name in record.lowers)
-        provider = OciProvider(home, run, layers, f"ins_{home.name.replace('-', '').replace('_', '')}")
+        place = ProviderPlace(home, run, blobs, f"ins_{home.name.replace('-', '').replace('_', '')}", runtime=_asked())
+        settings = OciSettings(runtime=Choice(place, OciSettings()).runtime())
+        provider = OciProvider(home, run, layers, place.installation, settings)
         try:
             yield Node(provider, variant, lowers)
         finally:
             for left in provider.list_allocations():
                 provider.destroy(left)
             provider.close()
+
+
+def _asked() -> str:
+    """The runtime that a node would take, or the one that is named."""
+    return os.environ.get("SANDBAY_RUNTIME") or AUTO
 
 
 def at_once(concurrency: int, each: int, act: Callable[[], None]) -> float:

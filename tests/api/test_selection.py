@@ -217,6 +217,9 @@ def test_a_project_prefers_for_its_own_scopes_and_agents(mine: Tenant) -> None:
         refused(mine.client.get(binding), 404, "not_found")
         made = answered(mine.client.put(binding, json={"runtime_image_id": "other", "reason": "we like it"}))
         assert (made["mode"], made["reason"], made["revision"]) == ("prefer", "we like it", 1)
+        changes = made.pop("changes")
+        assert all(it["after"] == {"image": "other:1", "reason": None} for it in changes)
+        assert [it["name"] for it in changes] == [where.get("scope") or "coder"]
         assert answered(mine.client.get(binding)) == made
         assert mine.chosen(**where)[0] == "other"
         stale = {"runtime_image_id": "web", "expected_revision": 0}

@@ -13,6 +13,7 @@ from sandbay.app.images import change_release, find_image, find_release
 from sandbay.app.promotions import Gate, PromotionState, abort, begin, find_promotion, list_promotions
 from sandbay.app.reconcile import reconcile
 from sandbay.app.sessions import find_session
+from sandbay.app.templates import create_template
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.promotion import PromotionOutcome
 from sandbay.domain.reasons import Reason
@@ -170,3 +171,26 @@ def test_who_never_hears_of_a_node_waits(world: World) -> None:
         reconcile(core)
         assert outcome(running, it) is None
     assert stable(running) == 1
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_template_written_while_it_waits_counts_when_it_settles(world: World, *, force: bool) -> None:
+    running = world.born().start()
+    for content, version in (("one", "20.1"), ("two", "22.0")):
+        running.register("web", content, tools={"node": f"echo node {version}"})
+    eventually(lambda: active(running, 1) and active(running, 2))
+    running.close()
+    core, project = running.core, running.actor.project
+    assert project is not None
+    it = begin(core, SYSTEM, "web", Move("stable", 2, force=force), SOON)
+    said = {"runtime_image_id": "web", "requires": ("node==20.1",)}
+    create_template(core, running.actor, project, "exact", said)
+    reconcile(core)
+    ended = find_promotion(core, "web", it.promotion.id).promotion
+    if force:
+        assert (ended.outcome, stable(running)) == (SETTLED, 2)
+    else:
+        assert (ended.outcome, stable(running)) == (FAILED, 1)
+        assert ended.fault is not None
+        assert ended.fault.reason is Reason.REQUIREMENTS_UNMET
+        assert ended.fault.details["count"] == 1

@@ -714,3 +714,16 @@ def test_df_shows_what_is_shared_what_goes_and_what_waits(environ: Point, sandba
         ]
         assert sandbay("images", "df", "-q").out.split() == [str(2 * 1024**2), "web:2", "n1"]
         assert json.loads(sandbay("images", "df", "--json").out) == {"items": [DISK, away]}
+
+
+def test_who_would_lose_what_is_listed(environ: Point, sandbay: Sandbay) -> None:
+    unmet = [{"tool": "node", "wanted": ">=20", "found": "18.2"}, {"tool": "git", "wanted": "any", "found": None}]
+    one = {"kind": "template", "name": "work", "project": "growth", "has": "web:1", "unmet": unmet}
+    other = {"kind": "project", "name": "growth", "project": "growth", "has": "web:1", "reason": "image_unsupported"}
+    answer = refusal(400, "requirements_unmet", "invalid_request_error", details={"lost": [one, other], "count": 2})
+    with scripted(answering({"PUT /core/v1/sandbox/images/web/channels/stable": answer})) as server:
+        environ(server.url)
+        said = sandbay("images", "promote", "web:3")
+    assert said.code == 125
+    assert "template work of growth has web:1: node>=20 (18.2), git (none)" in said.err
+    assert "project growth has web:1: image_unsupported" in said.err

@@ -22,6 +22,7 @@ from sandbay.ports.changes import (
 from sandbay.ports.records import Page
 from sandbay.ports.store import (
     Audit,
+    AuditInOrder,
     ExpiredUploads,
     KeyOf,
     Keys,
@@ -102,6 +103,18 @@ class RecordsSuite(StoreContract):
         refuses(store, DropRegistrySecret("c"), MISSING)
         store.apply(DropRegistrySecret("a"))
         assert store.read(RegistrySecrets()) == kept[1:]
+
+    def test_the_audit_in_order_is_read_on_from_any_place(self, store: Store) -> None:
+        assert store.read(AuditInOrder()) == ()
+        written = [entry(str(n)) for n in range(4)]
+        store.apply(*(AddAudit(it) for it in written))
+        rows = store.read(AuditInOrder())
+        assert [it for _, it in rows] == written
+        places = [place for place, _ in rows]
+        assert places == sorted(set(places))
+        assert store.read(AuditInOrder(limit=2)) == rows[:2]
+        assert store.read(AuditInOrder(places[1])) == rows[2:]
+        assert store.read(AuditInOrder(places[-1])) == ()
 
     def test_the_audit_is_newest_first_by_page_and_subject(self, store: Store) -> None:
         odd = [entry(f"{n}", "odd" if n % 2 else "even") for n in range(7)]

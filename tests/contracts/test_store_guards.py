@@ -12,18 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Table, create_engine, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.sqlite import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
+from sandbay.adapters.store import sqlite as sqlite_store
 from sandbay.adapters.store.connections import sqlite_engine
 from sandbay.adapters.store.migrate import BrokenReferenceError, migrate
 from sandbay.adapters.store.sqlite import SqliteStore
 from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import frozen_columns, sync, triggers
+from sandbay.domain.binding import Binding, Mode
+from sandbay.domain.ids import ProjectId
+from sandbay.domain.path import Subject
+from sandbay.ports.standing import RowsOf
+from sandbay.ports.store import Projects
 from tests.contracts.store_files import new_database
 from tests.contracts.store_guards_suite import (
     APPEND_ONLY,
@@ -312,3 +320,27 @@ def test_guards_follow_the_tables_that_a_migration_rebuilt(path: Path) -> None:
     engine.dispose()
     is_refused(raw, METADATA.tables["audit"], "UPDATE audit SET outcome = 'x'")
     raw.connection.close()
+
+
+def test_what_a_project_preferred_is_its_binding_after_the_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    engine = sqlite_engine(path, begin="BEGIN IMMEDIATE", make=True)
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("path_separator", "os")
+        config.set_main_option("script_location", str(Path(sqlite_store.__file__).with_name("migrations")))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0009")
+        for name, prefers in (("a", "web:7"), ("b", None)):
+            values = (f"prj_{name}", name, "2026-01-02 03:04:05.000000", prefers, 4)
+            connection.exec_driver_sql("INSERT INTO projects VALUES (?, ?, ?, ?, ?)", values)
+    engine.dispose()
+    migrate(path)
+    store = SqliteStore(path)
+    found = [(it.subject, it.mode, it.reference, it.written.revision) for it in store.read(RowsOf(Binding))]
+    assert found == [(Subject.of_project(ProjectId("prj_a")), Mode.PREFER, "web:7", 1)]
+    assert [(it.name, it.revision, it.scope_required) for it in store.read(Projects())] == [
+        ("a", 4, False),
+        ("b", 4, False),
+    ]
+    store.close()

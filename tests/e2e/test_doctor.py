@@ -37,7 +37,7 @@ def path_without(folder: pathlib.Path, *programs: str) -> str:
 @pytest.mark.parametrize(
     "lacks, package, code, bad",
     [
-        ("runc", "runc", 125, {"runtime", "seccomp"}),
+        ("crun runc", "runc", 125, {"runtime", "seccomp"}),
         ("unshare", "util-linux", 125, {"user_namespaces", "idmapped_mounts", "network"}),
         ("nft", "nftables", 0, {"network"}),
         ("buildah", "buildah", 0, {"builder"}),
@@ -46,7 +46,7 @@ def path_without(folder: pathlib.Path, *programs: str) -> str:
 def test_what_is_missing_is_told_with_its_package(
     nothing: Installation, tmp_path: pathlib.Path, lacks: str, package: str, code: int, bad: set[str]
 ) -> None:
-    path = path_without(tmp_path / "bin", lacks)
+    path = path_without(tmp_path / "bin", *lacks.split())
     program = nothing.cli("doctor", "--json", env={"PATH": path})
     found = {finding["name"]: finding for finding in program.data}
     assert program.code == code

@@ -11,6 +11,7 @@ from sandbay.adapters.blobs.folder import FolderBlobs
 from sandbay.adapters.providers.oci import PROVIDER, choice
 from sandbay.adapters.providers.oci.cgroups import Layout
 from sandbay.adapters.providers.oci.choice import AUTO, RUNTIMES, Choice
+from sandbay.adapters.providers.oci.resident import PACKAGED
 from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
@@ -65,26 +66,34 @@ def test_a_name_that_is_none_is_refused(place: ProviderPlace) -> None:
 
 
 @pytest.mark.parametrize(
-    "layout, works, expected",
+    "layout, works, spawner, expected",
     [
-        (Layout.UNIFIED, True, "crun"),
-        (Layout.UNIFIED, False, "runc"),
-        (Layout.HYBRID, True, "runc"),
-        (Layout.LEGACY, True, "runc"),
+        (Layout.UNIFIED, True, PACKAGED, "crun"),
+        (Layout.UNIFIED, False, PACKAGED, "runc"),
+        (Layout.UNIFIED, True, None, "runc"),
+        (Layout.HYBRID, True, PACKAGED, "crun"),
+        (Layout.HYBRID, False, PACKAGED, "runc"),
+        (Layout.HYBRID, True, None, "runc"),
+        (Layout.LEGACY, True, PACKAGED, "runc"),
     ],
 )
-def test_by_itself_it_is_crun_where_that_proves_itself_on_version_2(
-    place: ProviderPlace, monkeypatch: pytest.MonkeyPatch, layout: Layout, *, works: bool, expected: str
+def test_by_itself_it_is_crun_where_that_proves_itself_and_a_spawner_starts_programs(
+    place: ProviderPlace,
+    monkeypatch: pytest.MonkeyPatch,
+    layout: Layout,
+    *,
+    works: bool,
+    spawner: Path | None,
+    expected: str,
 ) -> None:
     monkeypatch.setattr(choice, "_layout", lambda: layout)
     monkeypatch.setattr(Choice, "why_not", lambda *_: None if works else "a limit does not hold")
-    assert chosen(place, AUTO).runtime() == expected
+    assert Choice(chosen(place, AUTO).place, OciSettings(spawner=spawner)).runtime() == expected
 
 
 def test_the_doctor_says_which_it_is_and_why_no_other(place: ProviderPlace, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = {"crun": None, "runsc": "it is not installed"}
+    judged = {"crun": "a limit does not hold", "runc": None, "runsc": "it is not installed"}
     monkeypatch.setattr(Choice, "why_not", lambda _, runtime: judged[runtime])
-    monkeypatch.setattr(choice, "_layout", lambda: Layout.HYBRID)
     provider = PROVIDER.open(place)
     try:
         (found,) = [finding for finding in provider.check() if finding.name == "runtimes"]
@@ -92,5 +101,14 @@ def test_the_doctor_says_which_it_is_and_why_no_other(place: ProviderPlace, monk
         provider.close()
     assert provider.runtime == "runc"
     assert (found.ok, found.fatal) == (True, False)
-    for words in ("runc is used, by auto", "crun could be", "SANDBAY_RUNTIME=crun", "not runsc: it is not installed"):
+    for words in ("runc is used, by auto", "not crun: a limit does not hold", "not runsc: it is not installed"):
+        assert words in found.says
+    judged |= {"crun": None}
+    provider = PROVIDER.open(place)
+    try:
+        (found,) = [finding for finding in provider.check() if finding.name == "runtimes"]
+    finally:
+        provider.close()
+    assert provider.runtime == "crun"
+    for words in ("crun is used, by auto", "runc could be (SANDBAY_RUNTIME=runc)", "not runsc"):
         assert words in found.says

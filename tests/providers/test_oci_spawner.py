@@ -394,6 +394,20 @@ def test_a_node_that_comes_back_reaches_it_without_the_runtime(images: Images, r
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("first, then", [("runc", "crun"), ("crun", "runc")])
+def test_a_node_with_another_runtime_keeps_and_ends_it(images: Images, first: str, then: str) -> None:
+    if shutil.which("crun") is None:
+        pytest.skip("this machine lacks crun")
+    here = Installation(images, runtime=first)
+    allocation = here.start(images.plain())
+    here.settings = replace(here.settings, runtime=then)
+    _again(here)
+    assert here.run(allocation, "cat /etc/which").stdout == b"plain"
+    here.start(images.plain())
+    here.end()
+
+
+@pytest.mark.real
 def test_a_sandbox_without_one_is_served_by_a_node_that_has_one(images: Images) -> None:
     here = Installation(images, spawner=None)
     allocation = here.start(images.plain())

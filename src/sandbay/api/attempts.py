@@ -16,12 +16,21 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 
 ACTIONS: Mapping[str, str] = {
+    "delete_agent_binding": "binding.delete",
+    "delete_allow_list": "allow_list.delete",
+    "delete_binding": "binding.delete",
+    "delete_grant": "grant.delete",
     "delete_key": "key.revoke",
+    "delete_override": "override.delete",
+    "delete_own_scope": "scope.delete",
     "delete_registry_secret": "registry_secret.delete",
+    "delete_scope": "scope.delete",
+    "delete_scope_binding": "binding.delete",
     "delete_session": "session.delete",
     "delete_template": "template.delete",
+    "patch_any_project": "project.change",
     "patch_image": "image.change",
-    "patch_project": "project.prefer",
+    "patch_project": "binding.put",
     "patch_release": "release.change",
     "patch_template": "template.update",
     "post_channel_rollback": "channel.rollback",
@@ -40,15 +49,23 @@ ACTIONS: Mapping[str, str] = {
     "post_template": "template.create",
     "post_upload": "upload.receive",
     "post_verify": "image.verify",
+    "put_a_scope": "scope.put",
+    "put_agent_binding": "binding.put",
+    "put_allow_list": "allow_list.put",
+    "put_binding": "binding.put",
     "put_channel": "channel.promote",
     "put_deployment": "deployment.set",
+    "put_grant": "grant.put",
+    "put_override": "override.put",
+    "put_own_scope": "scope.put",
     "put_registry_secret": "registry_secret.put",
+    "put_scope_binding": "binding.put",
 }
 """Operation → what the audit calls it, done or refused."""
 
 NO_CHANGE = frozenset(
     {
-        *("post_explain", "post_publish_plan"),
+        *("post_explain", "post_admin_explain", "post_what_if", "post_admin_what_if", "post_publish_plan"),
         *("post_exec", "put_content", "post_folder", "post_move", "delete_files"),
     }
 )

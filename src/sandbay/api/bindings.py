@@ -10,6 +10,7 @@ from sandbay.api.scopes import ExpectedRevision
 from sandbay.api.strict import StrictRoute
 from sandbay.api.wire.base import page_of_more
 from sandbay.api.wire.standing import BindingIn, BindingList, BindingOut, OwnBindingIn, binding_out
+from sandbay.api.wire.what_if import BoundOut, bound_out
 from sandbay.app.bindings import bind, bound, named_agent, own_agent, own_scope, unbind
 from sandbay.app.core import Actor, Core
 from sandbay.app.standing import rows
@@ -39,10 +40,11 @@ def get_bindings(core: TheCore, asked: ThePage) -> BindingList:
 
 
 @router.put("/{subject}", responses=refusing(*_WRITING))
-def put_binding(core: TheCore, actor: TheActor, subject: Name, body: BindingIn) -> BindingOut:
+def put_binding(core: TheCore, actor: TheActor, subject: Name, body: BindingIn) -> BoundOut:
     """Bind a subject to an image, in place of its binding. What would refuse its Sessions is refused now."""
     found = find_subject(core, subject, MODES)
-    return _shown(core, bind(core, actor, found, body.mode, body.runtime_image_id, body.reason, body.expected_revision))
+    made = bind(core, actor, found, body.mode, body.runtime_image_id, body.reason, body.expected_revision)
+    return bound_out(made, called(core, found))
 
 
 @router.delete("/{subject}", status_code=204, responses=refusing(*_THERE, Reason.REVISION_STALE))
@@ -59,7 +61,7 @@ def get_scope_binding(core: TheCore, actor: TheActor, scope: Name) -> BindingOut
 
 
 @project_router.put("/scopes/{scope}/binding", responses=refusing(*_WRITING))
-def put_scope_binding(core: TheCore, actor: TheActor, scope: Name, body: OwnBindingIn) -> BindingOut:
+def put_scope_binding(core: TheCore, actor: TheActor, scope: Name, body: OwnBindingIn) -> BoundOut:
     """Let a scope of the project prefer an image. What is enforced there stays."""
     return _prefer(core, actor, Subject.of_scope(scope), body)
 
@@ -80,7 +82,7 @@ def get_agent_binding(core: TheCore, actor: TheActor, agent: Name) -> BindingOut
 
 
 @project_router.put("/agents/{agent}/binding", responses=refusing(*_WRITING))
-def put_agent_binding(core: TheCore, actor: TheActor, agent: Name, body: OwnBindingIn) -> BindingOut:
+def put_agent_binding(core: TheCore, actor: TheActor, agent: Name, body: OwnBindingIn) -> BoundOut:
     """Let an agent of the project prefer an image. What is enforced there stays."""
     return _prefer(core, actor, named_agent(project_of(actor), agent), body)
 
@@ -93,7 +95,7 @@ def delete_agent_binding(
     unbind(core, actor, named_agent(project_of(actor), agent), expected_revision)
 
 
-def _prefer(core: Core, actor: Actor, subject: Subject, body: OwnBindingIn) -> BindingOut:
+def _prefer(core: Core, actor: Actor, subject: Subject, body: OwnBindingIn) -> BoundOut:
     project_of(actor)
-    row = bind(core, actor, subject, Mode.PREFER, body.runtime_image_id, body.reason, body.expected_revision)
-    return _shown(core, row)
+    made = bind(core, actor, subject, Mode.PREFER, body.runtime_image_id, body.reason, body.expected_revision)
+    return bound_out(made, called(core, subject))

@@ -24,9 +24,9 @@ router = APIRouter(prefix="/core/v1/sandbox/images/{image}/channels", route_clas
 
 NOT_A_TARGET = (
     *(Reason.IMAGE_RETIRED, Reason.RELEASE_PENDING, Reason.RELEASE_REJECTED, Reason.RELEASE_RETIRED),
-    Reason.IMAGE_UNSUPPORTED,
+    *(Reason.IMAGE_UNSUPPORTED, Reason.REQUIREMENTS_UNMET, Reason.IMAGE_ENFORCED),
 )
-"""Why no channel may point at a release."""
+"""Why no channel may point at a release; the last ones also: who would have no image any more."""
 _NAMED = (Reason.IMAGE_UNKNOWN, Reason.CHANNEL_UNKNOWN)
 _BACK = RollbackIn()
 
@@ -43,7 +43,7 @@ def get_channel(core: TheCore, image: Name, channel: Name) -> ChannelOut:
 )
 def put_channel(core: TheCore, actor: TheActor, image: Name, channel: Name, body: ChannelIn) -> ChannelOut:
     """Promote: point a channel at an active release. Sessions that live keep theirs."""
-    move = Move(channel, body.release, body.expected_revision, body.why)
+    move = Move(channel, body.release, body.expected_revision, body.why, body.force)
     return channel_out(promote(core, actor, image, move))
 
 
@@ -69,5 +69,13 @@ def post_channel_rollback(
     core: TheCore, actor: TheActor, image: Name, channel: Name, body: RollbackIn = _BACK
 ) -> ChannelOut:
     """Point the channel at the release before, in one write. Sessions that live keep theirs."""
-    view = roll_back(core, actor, image, channel, expected_revision=body.expected_revision, why=body.why)
+    view = roll_back(
+        core,
+        actor,
+        image,
+        channel,
+        expected_revision=body.expected_revision,
+        why=body.why,
+        force=body.force,
+    )
     return channel_out(view)

@@ -33,7 +33,7 @@ def post_promotion(core: TheCore, actor: TheActor, image: Name, body: PromotionI
 
     Until then nodes fetch the release as a required one, and the channel stays where it is.
     """
-    move = Move(body.channel, body.release, body.expected_revision, body.why)
+    move = Move(body.channel, body.release, body.expected_revision, body.why, body.force)
     gate = Gate(body.nodes, timedelta(seconds=body.deadline_seconds))
     return promotion_out(promotions.begin(core, actor, image, move, gate))
 

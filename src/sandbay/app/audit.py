@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sandbay.app.core import Actor, Core
 from sandbay.domain.canonical import plain
 from sandbay.domain.chain import chained
-from sandbay.domain.errors import Facts, RefusedError
+from sandbay.domain.errors import Facts, Refusal, RefusedError
 from sandbay.domain.ids import SessionId
 from sandbay.domain.reasons import Reason
 from sandbay.ports.changes import AddAudit
@@ -20,6 +20,11 @@ _WHOLE = Page(limit=10_000)
 def done(core: Core, actor: Actor, action: str, subject: str, details: Facts | None = None) -> AddAudit:
     """The entry to apply in the mutation's own transaction."""
     return _entry(core, actor, action, subject, "done", details)
+
+
+def held_back(core: Core, actor: Actor, action: str, subject: str, refusal: Refusal) -> AddAudit:
+    """The entry for what a mutation would have brought with it and was refused; of the mutation's own transaction."""
+    return _entry(core, actor, action, subject, refusal.reason.value, refusal.details)
 
 
 def refused(core: Core, actor: Actor, action: str, subject: str, error: RefusedError) -> None:

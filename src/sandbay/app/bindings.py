@@ -1,7 +1,7 @@
 """Bindings: the whole chain runs when one is written, so that no Session is surprised; a refused one is not written."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sandbay.app import audit
 from sandbay.app.access import find_project
@@ -9,9 +9,11 @@ from sandbay.app.core import Actor, Core
 from sandbay.app.select import select_bound
 from sandbay.app.standing import Check, by, drop_row, put_row, row_of
 from sandbay.app.subjects import path_of
+from sandbay.app.what_if import what_if
 from sandbay.domain.binding import MODES, Binding, Mode
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import ProjectId
+from sandbay.domain.impact import BindingWritten, Impact
 from sandbay.domain.path import Subject
 from sandbay.domain.project import Project
 from sandbay.domain.reasons import Reason
@@ -21,6 +23,14 @@ from sandbay.flow.permit import may_bind, visible
 from sandbay.flow.resolve import Rejected
 from sandbay.ports.changes import Change, ChangeProject
 from sandbay.ports.standing import LineageOf, StandingOf, subject_text
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What was written, and whose image changed by it."""
+
+    binding: Binding
+    changes: Sequence[Impact]
 
 
 def bind(
@@ -33,14 +43,16 @@ def bind(
     expected: int | None = None,
     *,
     project_revision: int | None = None,
-) -> Binding:
+) -> Bound:
     """Write the binding of this subject, in place of the one that is there.
 
     Refuses what this actor may not write, and what would refuse the Sessions that it chooses for.
     """
     row = Binding(subject, mode, reference, by(core, actor, reason))
+    changes: Sequence[Impact] = ()
 
     def check(there: Binding | None) -> None:
+        nonlocal changes
         _permit(core, actor, subject)(there)
         if mode not in MODES[subject.level]:
             message = "the deployment can only enforce; what it prefers is its default image"
@@ -49,8 +61,10 @@ def bind(
         if isinstance(outcome, Rejected):
             refusal = outcome.refusal
             raise RefusedError(refusal.reason, refusal.message, param="runtime_image_id", details=refusal.details)
+        changes = what_if(core, BindingWritten(subject, row), actor.project)
 
-    return put_row(core, actor, row, expected, check, _beside(core, subject, project_revision))
+    written = put_row(core, actor, row, expected, check, _beside(core, subject, project_revision))
+    return Bound(written, changes)
 
 
 def unbind(

@@ -7,10 +7,12 @@ from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.images import find_channel, find_image, find_release
+from sandbay.app.losses import losses, refusal_for, told
 from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import Channel, ChannelMove, ImageEntry, ImageState, ReleaseEntry
 from sandbay.domain.deployment import Pool
-from sandbay.domain.errors import RefusedError
+from sandbay.domain.errors import Facts, RefusedError
+from sandbay.domain.impact import ChannelMoved
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import is_channel_name
 from sandbay.domain.release import NOT_RUNNABLE, ReleaseState, Variant
@@ -20,12 +22,17 @@ from sandbay.ports.channels import ChannelMoves, PreviousRelease
 
 @dataclass(frozen=True)
 class Move:
-    """Where a channel should point. `expected_revision`: refuse if it has another one by now; 0: if it exists."""
+    """Where a channel should point.
+
+    expected_revision: refuse if it has another one by now; 0: if it exists.
+    force: move although somebody who has an image now would have none then.
+    """
 
     channel: str
     number: int
     expected_revision: int | None = None
     why: str = ""
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,14 @@ def promote(core: Core, actor: Actor, name_or_id: str, move: Move) -> ChannelVie
 
 
 def roll_back(
-    core: Core, actor: Actor, name_or_id: str, channel: str, *, expected_revision: int | None = None, why: str = ""
+    core: Core,
+    actor: Actor,
+    name_or_id: str,
+    channel: str,
+    *,
+    expected_revision: int | None = None,
+    why: str = "",
+    force: bool = False,
 ) -> ChannelView:
     """Point a channel at the release before: one write, refused when anybody moves the channel meanwhile."""
     view = view_channel(core, name_or_id, channel)
@@ -67,14 +81,21 @@ def roll_back(
         message = f"{name}:{channel} has pointed at no release but {name}:{view.channel.number}"
         raise RefusedError(Reason.RELEASE_UNKNOWN, message, details={"release": view.channel.number})
     revision = view.channel.revision if expected_revision is None else expected_revision
-    _move(core, actor, "channel.rollback", view.entry, Move(channel, view.previous, revision, why))
+    _move(core, actor, "channel.rollback", view.entry, Move(channel, view.previous, revision, why, force))
     return view_channel(core, name_or_id, channel)
 
 
 def _move(core: Core, actor: Actor, action: str, entry: ImageEntry, to: Move) -> None:
     check_target(core, entry, find_release(entry, to.number))
+    forced = check_losses(core, entry, to)
     pointer = entry.channels.get(to.channel)
-    facts = {"channel": to.channel, "from": pointer.number if pointer else None, "to": to.number, "why": to.why}
+    facts: dict[str, object] = {
+        "channel": to.channel,
+        "from": pointer.number if pointer else None,
+        "to": to.number,
+        "why": to.why,
+    }
+    facts |= {"forced": forced} if forced else {}
     move = MoveChannel(
         entry.image.id, to.channel, to.number, to.expected_revision, core.clock.now(), actor.principal, to.why
     )
@@ -110,6 +131,15 @@ def check_target(core: Core, entry: ImageEntry, held: ReleaseEntry) -> None:
         platforms = sorted(str(variant.platform) for variant in held.release.variants)
         message = f"no pool of the deployment can run {name}"
         raise RefusedError(Reason.IMAGE_UNSUPPORTED, message, param="release", details={"platforms": platforms})
+
+
+def check_losses(core: Core, entry: ImageEntry, to: Move) -> Sequence[Facts]:
+    """Refuse a move after which somebody would have no image, with who would lose what; forced, only tell it."""
+    move = ChannelMoved(entry.image.id, to.channel, to.number)
+    lost = losses(core, move)
+    if lost and not to.force:
+        raise RefusedError.of(refusal_for(entry.image.name, move, lost))
+    return [told(it) for it in lost]
 
 
 def _runs(pool: Pool, variant: Variant) -> bool:

@@ -6,6 +6,7 @@ report answers the row. So a check outlives a crash of Core, of the node, or of 
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from sandbay.app import audit
 from sandbay.app.core import SYSTEM, Actor, Core
@@ -117,8 +118,10 @@ def settle_check(core: Core, node: NodeId, outcome: CheckOutcome) -> bool:
         if found is None:
             return False
         entry, held = found[0], found[0].releases[found[1]]
-        add = AddReport(order.release, name[1], node, Checked(order.number, core.clock.now(), report))
+        checked = Checked(order.number, core.clock.now(), report)
+        add = AddReport(order.release, name[1], node, checked)
         verdict = reported(held.status, held.contract, report)
+        held = replace(held, checked={**held.checked, name[1]: checked})
         wrong = {tool: violation.value for tool, violation in report.violations.items()}
         facts = {"check": order.number, "node": node, "kept": report.kept, "violations": wrong}
         told = audit.done(core, SYSTEM, "release.checked", order.release, facts)

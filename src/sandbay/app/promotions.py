@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from sandbay.app import audit
 from sandbay.app.access import revision_stale
-from sandbay.app.channels import Move, check_name, check_target
+from sandbay.app.channels import Move, check_losses, check_name, check_target
 from sandbay.app.core import SYSTEM, Actor, Core
 from sandbay.app.images import find_image, find_release
 from sandbay.app.select import current_deployment
@@ -51,6 +51,7 @@ def begin(core: Core, actor: Actor, name_or_id: str, move: Move, gate: Gate) -> 
     check_name(move.channel)
     entry = find_image(core, name_or_id)
     check_target(core, entry, find_release(entry, move.number))
+    check_losses(core, entry, move)
     pointer, now = entry.channels.get(move.channel), core.clock.now()
     revision = pointer.revision if pointer else 0
     promotion = Promotion(
@@ -65,6 +66,7 @@ def begin(core: Core, actor: Actor, name_or_id: str, move: Move, gate: Gate) -> 
         created_at=now,
         principal=actor.principal,
         why=move.why,
+        force=move.force,
     )
     try:
         core.store.apply(
@@ -138,18 +140,30 @@ def _outcome(core: Core, promotion: Promotion) -> Sequence[Change]:
         case Fails(fault):
             return _ended(core, SYSTEM, promotion, PromotionOutcome.FAILED, fault)
         case Settles():
-            it = promotion
-            move = MoveChannel(it.image, it.channel, it.number, it.expected, view.now, it.principal, it.why)
-            return (move, *_ended(core, SYSTEM, promotion, PromotionOutcome.SETTLED))
+            return _settled(core, entry, promotion)
         case Waits():
             return ()
+
+
+def _settled(core: Core, entry: ImageEntry, it: Promotion) -> Sequence[Change]:
+    """Templates may have been written since it began: who would lose by it now is asked once more."""
+    try:
+        check_losses(core, entry, Move(it.channel, it.number, force=it.force))
+    except RefusedError as error:
+        return _ended(core, SYSTEM, it, PromotionOutcome.FAILED, _fault(error))
+    move = MoveChannel(it.image, it.channel, it.number, it.expected, core.clock.now(), it.principal, it.why)
+    return (move, *_ended(core, SYSTEM, it, PromotionOutcome.SETTLED))
+
+
+def _fault(error: RefusedError) -> Fault:
+    return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
 
 
 def _unfit(core: Core, entry: ImageEntry, held: ReleaseEntry) -> Fault | None:
     try:
         check_target(core, entry, held)
     except RefusedError as error:
-        return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
+        return _fault(error)
     return None
 
 
@@ -163,7 +177,7 @@ def _ended(
 
 def _facts(it: Promotion) -> dict[str, object]:
     what = {"promotion": it.id, "channel": it.channel, "from": it.before, "to": it.number}
-    return {**what, "nodes": it.nodes, "deadline": it.deadline.isoformat(), "why": it.why}
+    return {**what, "nodes": it.nodes, "deadline": it.deadline.isoformat(), "why": it.why, "force": it.force}
 
 
 def _refusal(move: Move, conflict: Conflict) -> RefusedError:

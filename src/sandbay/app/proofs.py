@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from sandbay.app import audit
 from sandbay.app.core import SYSTEM, Core
+from sandbay.app.losses import losses, refusal_for
 from sandbay.app.select import current_deployment
 from sandbay.domain.catalog import ImageEntry, ReleaseEntry
 from sandbay.domain.ids import NodeId
+from sandbay.domain.impact import ChannelMoved
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import STABLE
@@ -73,10 +75,16 @@ def moved(core: Core, held: Held, verdict: Verdict | None) -> list[Change]:
 
 def _proved(core: Core, entry: ImageEntry, held: ReleaseEntry) -> list[Change]:
     now, release = core.clock.now(), held.release
-    changes: list[Change] = [
-        MoveChannel(release.image, channel, release.number, expected, now, SYSTEM.principal, "first proof")
-        for channel, expected in _channels(entry, release.number)
-    ]
+    changes: list[Change] = []
+    for channel, expected in _channels(entry, release.number):
+        asked = ChannelMoved(release.image, channel, release.number, held)
+        lost = losses(core, asked) if channel in entry.channels else ()
+        if lost:
+            refusal = refusal_for(entry.image.name, asked, lost)
+            changes.append(audit.held_back(core, SYSTEM, "channel.promote", release.image, refusal))
+        else:
+            why = "first proof"
+            changes.append(MoveChannel(release.image, channel, release.number, expected, now, SYSTEM.principal, why))
     deployment = current_deployment(core)
     if deployment.default_image is None:
         first = replace(deployment, generation=deployment.generation + 1, default_image=release.image)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandbay.cli import completion, connect, listing, options, render
+from sandbay.cli import completion, connect, listing, options, render, supposing
 
 if TYPE_CHECKING:
     from sandbay.sdk.selection import Binding
@@ -49,6 +49,8 @@ def change(
         with connect.administrator() as admin:
             made = admin.bindings.put(subject, image, mode=mode, reason=reason, expected_revision=expected_revision)
     _say(made, as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        supposing.show(made.changes)
 
 
 @app.command()

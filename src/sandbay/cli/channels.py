@@ -1,6 +1,6 @@
 """`sandbay images promote|promotions|abort|rollback|history`: channels."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -19,12 +19,13 @@ Where = Annotated[
 Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Kept in the channel's history.")]
 
 
+Force = Annotated[bool, typer.Option("--force", help="Although somebody would have no image any more.")]
 Gate = Annotated[
     str | None, typer.Option(metavar="N|all", help="Move only when N nodes, or all that can run it, are ready.")
 ]
 
 
-def promote(
+def promote(  # noqa: PLR0913 - a fixed form of the command line
     reference: Annotated[str, typer.Argument(metavar="REF", help="A release, as NAME:7.")],
     *,
     to: Annotated[str, typer.Option(metavar="CHANNEL", help="The channel to move.")] = _STABLE,
@@ -33,18 +34,20 @@ def promote(
         int | None, typer.Option(metavar="S", min=1, help="Of a gate: how long it may take; else an hour.")
     ] = None,
     why: Why = None,
+    force: Force = False,
     wait: Annotated[bool, typer.Option("--wait", help="Of a gate: until the channel has moved or stays.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Point a channel at a release, now or when nodes are ready for it. Sessions that live keep theirs."""
     if gate is not None:
-        _gated(reference, to, _nodes(gate), deadline, why, wait=wait, as_json=as_json, quiet=quiet)
+        asked: _Asked = {"to": to, "nodes": _nodes(gate), "deadline": deadline, "why": why, "force": force}
+        _gated(reference, asked, wait=wait, as_json=as_json, quiet=quiet)
         return
     if deadline is not None or wait:
         raise typer.BadParameter("--deadline and --wait go with --gate")
     with connect.administrator() as admin:
-        channel = admin.images.promote(reference, to=to, why=why)
+        channel = admin.images.promote(reference, to=to, why=why, force=force)
     _show(reference.partition(":")[0].partition("@")[0], to, channel, as_json=as_json, quiet=quiet)
 
 
@@ -57,21 +60,21 @@ def _nodes(gate: str) -> int | None:
     return int(gate)
 
 
-def _gated(
-    reference: str,
-    to: str,
-    nodes: int | None,
-    deadline: int | None,
-    why: str | None,
-    *,
-    wait: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+class _Asked(TypedDict):
+    to: str
+    nodes: int | None
+    deadline: int | None
+    why: str | None
+    force: bool
+
+
+def _gated(reference: str, asked: _Asked, *, wait: bool, as_json: bool, quiet: bool) -> None:
     with connect.administrator() as admin:
-        promotion = admin.images.promote_when_ready(reference, to=to, nodes=nodes, deadline=deadline, why=why)
+        promotion = admin.images.promote_when_ready(reference, **asked)
         if wait:
-            with Bar(f"{promotion.image}:{to}", quiet=quiet or as_json, phase="waiting for nodes") as bar:
+            with Bar(
+                f"{promotion.image}:{promotion.channel}", quiet=quiet or as_json, phase="waiting for nodes"
+            ) as bar:
                 promotion = admin.images.wait_settled(promotion, progress=bar.update)
     _show_promotion(promotion, as_json=as_json, quiet=quiet)
 
@@ -120,11 +123,18 @@ def _show_promotion(it: "Promotion", *, as_json: bool, quiet: bool) -> None:
         render.line(f"{it.image}:{it.channel}", says, f"{it.image}:{it.release}", it.id)
 
 
-def rollback(channel: Where, *, why: Why = None, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
+def rollback(
+    channel: Where,
+    *,
+    why: Why = None,
+    force: Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
     """Point a channel at the release before. Sessions that live keep theirs."""
     name, which = _where(channel)
     with connect.administrator() as admin:
-        moved = admin.images.rollback(name, channel=which, why=why)
+        moved = admin.images.rollback(name, channel=which, why=why, force=force)
     _show(name, which, moved, as_json=as_json, quiet=quiet)
 
 

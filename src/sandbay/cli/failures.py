@@ -81,6 +81,7 @@ _NEXT = {
     "connection_lost": "Whether it was done is unknown; look before you try again.",
     "host_unfit": "See what is missing: sandbay doctor",
     "database_unavailable": "It passes when the database is back; look first whether a change was made.",
+    "requirements_unmet": "Choose a release that has the tools: sandbay images inspect NAME; all of it: --json",
     "no_space": "Make room, for example: sandbay images evict NAME",
     "internal": "Look into the server's log; the request's id is in --json.",
 }
@@ -95,4 +96,18 @@ def report(error: Named, *, as_json: bool) -> None:
     own = error.next_step if isinstance(error, CommandError) else ""
     where = clean(f"{getattr(error, 'param', None) or ''}: ") if error.code == "invalid_body" else ""
     print(f"sandbay: {where}{clean(error.message)} ({clean(error.code)})", file=sys.stderr)
+    for it in error.envelope()["error"]["details"].get("lost", ()):
+        print(f"  {clean(_loses(it))}", file=sys.stderr)
     print(f"  {own or _NEXT.get(error.code, _OTHERWISE)}", file=sys.stderr)
+
+
+def _loses(it: Mapping[str, Any]) -> str:
+    """One that would have no image any more: `template work of growth has web:1: node>=20 (18.2)`."""
+    tools = [f"{one.get('tool')}{_wanted(one)} ({one.get('found') or 'none'})" for one in it.get("unmet", ())]
+    whose = f" of {it.get('project')}" if it.get("project") and it.get("kind") != "project" else ""
+    why = ", ".join(tools) or it.get("reason")
+    return f"{it.get('kind')} {it.get('name')}{whose} has {it.get('has')}: {why}"
+
+
+def _wanted(unmet: Mapping[str, Any]) -> str:
+    return "" if unmet.get("wanted") == "any" else str(unmet.get("wanted"))

@@ -1,10 +1,12 @@
 """What would change if …: a supposition, whose Sessions are asked about, and what they would come to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sandbay.domain.binding import Binding
+from sandbay.domain.catalog import ReleaseEntry
 from sandbay.domain.ceiling import AllowList
+from sandbay.domain.errors import Refusal
 from sandbay.domain.ids import ImageId
 from sandbay.domain.path import Path, Subject
 from sandbay.domain.reasons import Reason
@@ -28,11 +30,12 @@ class AllowListWritten:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMoved:
-    """The channel pointed at this release."""
+    """The channel pointed at this release, active by then. `proved`: as it will be, where it is not so yet."""
 
     image: ImageId
     channel: str
     number: int
+    proved: ReleaseEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a Session comes to: `web:7`, or the reason why there is none."""
+    """What a Session comes to: `web:7`, or the reason why there is none, with all that is to be said of it."""
 
     image: str | None = None
     reason: Reason | None = None
+    refusal: Refusal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +83,8 @@ class Impact:
     asker: Asker
     before: Answer
     after: Answer
+
+    @property
+    def loses(self) -> bool:
+        """Whether there was an image and will be none."""
+        return self.before.image is not None and self.after.image is None

@@ -44,8 +44,8 @@ def suppose(it: Installed, what: Supposition) -> Installed:
         case AllowListWritten(subject, allowed):
             lists = _written(it.standing.allowed, subject, allowed)
             return replace(it, standing=replace(it.standing, allowed=lists))
-        case ChannelMoved(image, channel, to):
-            return _changed(it, image, lambda entry: _moved(entry, channel, to))
+        case ChannelMoved(image, channel, to, proved):
+            return _changed(it, image, lambda entry: _moved(entry, channel, proved or entry.releases[to]))
         case Retired(image, number):
             return _changed(it, image, lambda entry: _retired(entry, number))
 
@@ -62,7 +62,7 @@ def touches(what: Supposition, asker: Asker) -> bool:
 def answer_of(outcome: Selected | Rejected) -> Answer:
     """What a Session runs or why it does not, whoever decided it."""
     if isinstance(outcome, Rejected):
-        return Answer(reason=outcome.refusal.reason)
+        return Answer(reason=outcome.refusal.reason, refusal=outcome.refusal)
     return Answer(f"{outcome.entry.image.name}:{outcome.release.number}")
 
 
@@ -83,9 +83,11 @@ def _changed(it: Installed, image: ImageId, change: Callable[[ImageEntry], Image
     return replace(it, catalog=CatalogView(entries))
 
 
-def _moved(entry: ImageEntry, channel: str, number: int) -> ImageEntry:
-    pointer = Channel(entry.image.id, channel, entry.releases[number].release.number)
-    return replace(entry, channels={**entry.channels, channel: pointer})
+def _moved(entry: ImageEntry, channel: str, to: ReleaseEntry) -> ImageEntry:
+    number = to.release.number
+    active = replace(to, status=replace(to.status, state=ReleaseState.ACTIVE))
+    channels = {**entry.channels, channel: Channel(entry.image.id, channel, number)}
+    return replace(entry, channels=channels, releases={**entry.releases, number: active})
 
 
 def _retired(entry: ImageEntry, number: int | None) -> ImageEntry:

@@ -45,15 +45,19 @@ class Written(Resource):
 
 @dataclass(frozen=True, kw_only=True)
 class Binding(Written):
-    """A subject uses an image, as a preference (`prefer`) or enforced (`enforce`)."""
+    """A subject uses an image, as a preference (`prefer`) or enforced (`enforce`).
+
+    `changes`, of a write: whose image changed by it, `{kind, name, project, before, after}` each.
+    """
 
     mode: str
     runtime_image_id: str
+    changes: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, data: Any) -> "Binding":
         """From the binding resource."""
-        return take(cls, data, at=moment)
+        return take(cls, data, at=moment, changes=each(dict))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,10 @@ from sandbay.api.wire.images import PointerOut
 from sandbay.app.channels import ChannelView
 from sandbay.domain.catalog import ChannelMove
 
+FORCE = "Move although somebody who has an image now would have none then, such as Templates whose tools are missing."
+
+FORCE = "Move although somebody who has an image now would have none then: a Template whose tools are missing, say."
+
 ReleaseNumber = Annotated[int, Field(ge=1, le=999_999_999)]
 
 
@@ -21,6 +25,7 @@ class ChannelIn(In):
         default=None, description="Refuse if the channel has another one by now; 0: if it exists."
     )
     why: Words = Field(default="", description="Kept in the channel's history.")
+    force: bool = Field(default=False, description=FORCE)
 
 
 class RollbackIn(In):
@@ -30,6 +35,7 @@ class RollbackIn(In):
         default=None, description="Refuse if the channel has another one by now; else if it moves meanwhile."
     )
     why: Words = Field(default="", description="Kept in the channel's history.")
+    force: bool = Field(default=False, description=FORCE)
 
 
 class ChannelOut(PointerOut):

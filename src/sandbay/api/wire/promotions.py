@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import Failure, In, Listing, Out, Revision, Words, failure_of
-from sandbay.api.wire.channels import ReleaseNumber
+from sandbay.api.wire.channels import FORCE, ReleaseNumber
 from sandbay.app.promotions import PromotionState
 from sandbay.domain.node import NodeView
 from sandbay.domain.promotion import PromotionOutcome
@@ -33,6 +33,7 @@ class PromotionIn(In):
         default=None, description="Refuse if the channel has another one by now; 0: if it exists."
     )
     why: Words = Field(default="", description="Kept in the channel's history.")
+    force: bool = Field(default=False, description=FORCE)
 
 
 class PromotionNodeOut(Out):
@@ -67,6 +68,7 @@ class PromotionOut(Out):
     created_at: datetime = Field(description="When it began.")
     principal: str = Field(description="Who began it.")
     why: str = Field(description="Why, as it was said then.")
+    force: bool = Field(description="Whether it moves although somebody loses by it.")
     outcome: PromotionOutcome | None = Field(description="How it ended; null while it waits.")
     failure: Failure | None = Field(description="Why it failed, if it did.")
     ended_at: datetime | None = Field(description="When it ended.")
@@ -105,6 +107,7 @@ def promotion_out(state: PromotionState) -> PromotionOut:
         created_at=it.created_at,
         principal=it.principal,
         why=it.why,
+        force=it.force,
         outcome=it.outcome,
         failure=failure_of(it.fault),
         ended_at=it.ended_at,

@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from sandbay.api.wire.base import NO_NUL, In, Labels, Out, Reference
 from sandbay.api.wire.scopes import AgentText, ScopeText
+from sandbay.api.wire.standing import BindingOut, binding_out
+from sandbay.app.bindings import Bound
 from sandbay.domain.binding import Mode
 from sandbay.domain.ceiling import AllowList
 from sandbay.domain.impact import Answer, AskerKind, Impact
@@ -133,3 +135,15 @@ def impact_out(impact: Impact) -> ImpactOut:
         before=_answer(impact.before),
         after=_answer(impact.after),
     )
+
+
+class BoundOut(BindingOut):
+    """A binding that was written, and whose image changed by it."""
+
+    changes: list[ImpactOut] = Field(description="Projects with their Templates and agents by name, then scopes.")
+
+
+def bound_out(bound: Bound, subject: str) -> BoundOut:
+    """From the use case; `subject` is what it is called."""
+    changes = [impact_out(it) for it in bound.changes]
+    return BoundOut(**binding_out(bound.binding, subject).model_dump(), changes=changes)

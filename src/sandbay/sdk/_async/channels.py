@@ -28,13 +28,17 @@ class AsyncChannels(ABC):
     async def release(self, reference: str) -> Release:
         """The release that a reference means now."""
 
-    async def promote(self, reference: str, *, to: str = STABLE, why: str | None = None) -> Channel:
+    async def promote(
+        self, reference: str, *, to: str = STABLE, why: str | None = None, force: bool = False
+    ) -> Channel:
         """Point a channel at a release now. Sessions that live keep theirs.
 
-        Raises `UnknownReferenceError`, `ChoosingError` when it is not active, `StateError` (revision_stale).
+        Raises `UnknownReferenceError`, `StateError` (revision_stale), and `ChoosingError` when it is not active or when
+        somebody would have no image any more: `details["lost"]` tells who and why; `force` moves all the same.
         """
         name, number = await self._promoted(reference)
-        call = AsyncCall("PUT", _channel(name, to), json=said({"release": number, "why": why}))
+        body = {"release": number, "why": why, "force": force or None}
+        call = AsyncCall("PUT", _channel(name, to), json=said(body))
         return Channel.of(await self._transport.send(call))
 
     async def promote_when_ready(
@@ -45,6 +49,7 @@ class AsyncChannels(ABC):
         nodes: int | None = None,
         deadline: int | None = None,
         why: str | None = None,
+        force: bool = False,
     ) -> Promotion:
         """Point a channel at a release as soon as it is ready on so many nodes (None: on every one that can run it).
 
@@ -52,7 +57,8 @@ class AsyncChannels(ABC):
         as `promote` does, and `StateError` (in_use) while another promotion of the channel is under way.
         """
         name, number = await self._promoted(reference)
-        body = {"release": number, "channel": to, "nodes": nodes, "deadline_seconds": deadline, "why": why}
+        asked = {"release": number, "channel": to, "nodes": nodes, "deadline_seconds": deadline}
+        body = {**asked, "why": why, "force": force or None}
         return Promotion.of(await self._transport.send(AsyncCall("POST", _promotions(name), json=said(body))))
 
     async def wait_settled(self, promotion: Promotion, *, progress: ProgressCallback | None = None) -> Promotion:
@@ -75,12 +81,14 @@ class AsyncChannels(ABC):
         """Promotions of an image that wait or have waited for nodes, newest first."""
         return [Promotion.of(item) async for item in self._transport.pages(_promotions(name))]
 
-    async def rollback(self, name: str, *, channel: str = STABLE, why: str | None = None) -> Channel:
+    async def rollback(
+        self, name: str, *, channel: str = STABLE, why: str | None = None, force: bool = False
+    ) -> Channel:
         """Point a channel at the release before, in one write. A second one takes the first back.
 
         Raises `UnknownReferenceError` (release_unknown) where nothing was before, and as `promote` does.
         """
-        call = AsyncCall("POST", f"{_channel(name, channel)}/rollback", json=said({"why": why}))
+        call = AsyncCall("POST", f"{_channel(name, channel)}/rollback", json=said({"why": why, "force": force or None}))
         return Channel.of(await self._transport.send(call))
 
     async def history(self, name: str, *, channel: str = STABLE, limit: int | None = None) -> Sequence[ChannelMove]:

@@ -1,8 +1,9 @@
 """Which runtime this node uses, and why not another: each is judged by a real sandbox with limits on this host.
 
-`auto` is crun where control groups are version 2 alone and it proves itself, else runc. Where version 1 has the limits
-crun works as well as long as it does not see cgroup2; there it is taken by choice only. runsc keeps a sandbox's files
-and mounts to itself, so that neither what booted nor its files can be read back: it does not pass the proof.
+`auto` is crun, which takes less than half of the processor time, where it proves itself and programs are started by
+each sandbox's spawner: its own exec gives a terminal no size. Otherwise, and where the host has no cgroup2, it is runc.
+runsc keeps a sandbox's files and mounts to itself, so that neither what booted nor its files can be read back: it does
+not pass the proof.
 """
 
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from sandbay.adapters.providers.oci.cgroups import Layout, find_layout
 from sandbay.adapters.providers.oci.declaration import DECLARATION
 from sandbay.adapters.providers.oci.provider import OciProvider
+from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.settings import OciSettings
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
@@ -22,8 +24,8 @@ from sandbay.engine.store import LayerStore, Record
 from sandbay.ports.provider import Finding, ProviderPlace
 
 AUTO = "auto"
-_USUAL = "runc"
-RUNTIMES = ("crun", _USUAL, "runsc")
+_FASTER, _USUAL = "crun", "runc"
+RUNTIMES = (_FASTER, _USUAL, "runsc")
 _NOTHING = Variant(DECLARATION.platforms[0], {}, (DECLARATION.kind,))
 
 
@@ -45,7 +47,7 @@ class Choice:
         """The program. Refuses with `host_unfit` one that was named and cannot run sandboxes here."""
         asked = self.place.runtime
         if asked == AUTO:
-            return "crun" if _layout() is Layout.UNIFIED and self.why_not("crun") is None else _USUAL
+            return _FASTER if self._suits() and self.why_not(_FASTER) is None else _USUAL
         if asked not in RUNTIMES:
             message = f"there is no runtime {asked}: name {', '.join(RUNTIMES)} or {AUTO}"
             raise RefusedError(Reason.HOST_UNFIT, message, param="runtime", details={"runtime": asked})
@@ -53,6 +55,11 @@ class Choice:
             facts = {"runtime": asked, "why": why}
             raise RefusedError(Reason.HOST_UNFIT, f"{asked} cannot run sandboxes here: {why}", details=facts)
         return asked
+
+    def _suits(self) -> bool:
+        """Whether this host has what the faster one needs beside the proof."""
+        resident = Resident(self.place.run, self.settings.spawner, self.settings.init)
+        return _layout() is not Layout.LEGACY and resident.fault is None
 
     def why_not(self, runtime: str) -> str | None:
         """Start a sandbox with limits and end it again; None when it and its limits were as they should be."""

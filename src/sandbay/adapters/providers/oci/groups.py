@@ -86,8 +86,14 @@ class Groups:
     def remove(self) -> None:
         """Remove all folders of the sandbox."""
         for root in self._cgroups.roots:
-            for inner in _tree(below(root, self._group)):
-                _rmdir_patiently(inner)
+            folder = below(root, self._group)
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError:  # it has folders below, or is busy
+                for inner in _tree(folder):
+                    _rmdir_patiently(inner)
 
     @staticmethod
     def _send(root: Path, number: signal.Signals, spare: int | None = None) -> bool:

@@ -144,7 +144,7 @@ class OciProvider:
         name = AllocationId(_PROBE + key.removeprefix("sha256:")[:20])
         self._require_own()
         with self._alone(name):
-            self._free(self._places(name))
+            self._freer.free(self._places(name))
             wanted = AllocationRecord(self._installation, name, "probe", key, _NO_BASE, SandboxSize())
             record, image = self._claim(wanted)
             self._start(record, image, prove_only=prove_only)
@@ -176,7 +176,7 @@ class OciProvider:
                 if self._pid(order.allocation) is None:
                     raise start_failed("the allocation has run before and has ended")
                 return self.booted(order.allocation)
-            self._free(self._places(order.allocation))
+            self._freer.free(self._places(order.allocation))
             record, image = self._claim(self._wanted(order))
             self._start(record, image, prove_only=False)
             self._folders.mark_started(order.allocation)
@@ -354,7 +354,10 @@ class OciProvider:
         return image
 
     def _held_images(self) -> Iterator[HeldImage]:
-        return (image for key in self._layers.held() if (image := self._layers.record(key)) is not None)
+        """Proved one by one, as they are asked for."""
+        for key in self._layers.held():
+            if (image := self._layers.record(key)) is not None:
+                yield image
 
     def _pid(self, allocation: str) -> int | None:
         return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
