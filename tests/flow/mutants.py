@@ -6,6 +6,7 @@ Hand-picked: that all of them are caught says that the tests bite there, not eve
 from typing import NamedTuple
 
 from tests.flow.mutants_of_selection import OF_SELECTION
+from tests.flow.mutants_of_the_node import OF_THE_NODE
 
 
 class Mutant(NamedTuple):
@@ -204,6 +205,7 @@ _BY_FILE = {
     WANT: _OF_WANT,
     PREPARE: _OF_PREPARE,
     RUN: _OF_RUN,
+    **OF_THE_NODE,
     READINESS: _OF_READINESS,
     RELEASE: _OF_RELEASE,
     REQUIREMENT: _OF_REQUIREMENT,

@@ -159,6 +159,28 @@ def test_demand_goes_before_preload_and_preload_makes_nothing_go() -> None:
     assert make_room(now, NOW) == Room((A,), frozenset(KEYS[3:5])), "75 + 25 are within the budget, above the mark"
 
 
+def test_what_is_whole_takes_no_slot_from_what_is_to_be_fetched() -> None:
+    new = KEYS[9]
+    wanted = WantedSet(((A, Why.WISH), (new, Why.WISH)))
+    held = {**ready(*KEYS[1:8]), A: Readiness(S.FAILED, fault=FULL)}
+    view = NodeView(disk(*TENS[:8]), wanted, held, {A: exactly(p0=10), new: exactly(new=10)})
+    assert make_room(view, NOW).go == (B,)
+
+
+def test_what_is_there_is_not_fetched_again_by_whoever_shares_it() -> None:
+    wanted = WantedSet(((B, Why.WISH), (C, Why.CACHED)))
+    held = {**ready(A), B: Readiness(S.PULLING, wanted=True)}
+    each = {B: Coming({"base": 30, "b": 5}, {"base": 90, "b": 5}), C: exactly(c=10)}
+    assert make_room(NodeView(disk({"base": 30}), wanted, held, each), NOW) == Room()
+
+
+def test_no_preload_begins_while_demand_waits_for_room() -> None:
+    wanted = WantedSet(((KEYS[9], Why.WISH), (KEYS[8], Why.CACHED)))
+    each = {KEYS[9]: exactly(new=40), KEYS[8]: exactly(small=1)}
+    view = NodeView(disk(*TENS[:7]), wanted, ready(*KEYS[:7]), each)
+    assert make_room(view, NOW) == Room((A, B, C), frozenset(KEYS[8:]))
+
+
 def test_a_slot_decides_for_how_much_demand_room_is_made() -> None:
     wanted = WantedSet(tuple((key, Why.WISH) for key in KEYS[7:]))
     each = {key: exactly(**{key: 20}) for key in KEYS[7:]}

@@ -44,8 +44,9 @@ def test_where_things_lie() -> None:
 
 def test_packages_come_after_all_options_and_are_for_everybody() -> None:
     npm, pip, *_ = commands(FULL)
-    assert [(it.argv or ())[-3:] for it in (npm, pip)] == [("--", "a", "b@1"), ("--no-input", "--", "c>=1")]
-    assert {it.user for it in (npm, pip)} == {"0"}
+    assert npm.argv == ("npm", "install", "--global", "--no-fund", "--no-audit", "--", "a", "b@1")
+    assert pip.argv == ("pip", "install", "--no-input", "--", "c>=1")
+    assert {(it.user, it.workdir) for it in (npm, pip)} == {("0", "/workspace")}
     assert [step.tool for step in initialise(FULL) if isinstance(step, Run)] == ["npm", "pip", None, None]
 
 
@@ -53,7 +54,10 @@ def test_the_templates_variables_win_over_the_installers_own() -> None:
     npm, pip, *_ = commands(replace(FULL, env={"NPM_CONFIG_PREFIX": "/opt", "PIP_BREAK_SYSTEM_PACKAGES": "0"}))
     assert "NPM_CONFIG_PREFIX" not in npm.env
     assert "PIP_BREAK_SYSTEM_PACKAGES" not in pip.env
-    assert commands(FULL)[0].env["NPM_CONFIG_PREFIX"] == "/usr/local"
+    assert [commands(FULL)[0].env["NPM_CONFIG_PREFIX"], commands(FULL)[1].env["PIP_BREAK_SYSTEM_PACKAGES"]] == [
+        "/usr/local",
+        "1",
+    ]
 
 
 def test_setup_commands_are_as_they_were_said() -> None:

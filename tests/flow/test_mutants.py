@@ -21,6 +21,7 @@ from tests.flow.mutants import (
     Mutant,
 )
 from tests.flow.mutants_of_selection import OF_SELECTION
+from tests.flow.mutants_of_the_node import OF_THE_NODE
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src" / "sandbay"
 
@@ -40,6 +41,6 @@ def test_it_changes_one_place_into_other_python(mutant: Mutant) -> None:
 
 def test_every_decision_has_faults_and_no_two_are_the_same() -> None:
     decisions, nouns = {FREEZE, PROVE, PLACE, WANT, PREPARE, RUN}, {READINESS, RELEASE, REQUIREMENT}
-    assert set(Counter(m.file for m in MUTANTS)) == decisions | nouns | set(OF_SELECTION)
+    assert set(Counter(m.file for m in MUTANTS)) == decisions | nouns | set(OF_SELECTION) | set(OF_THE_NODE)
     assert len({(m.file, m.old, m.new) for m in MUTANTS}) == len(MUTANTS)
     assert len({(m.file, m.what) for m in MUTANTS}) == len(MUTANTS)

@@ -2,6 +2,8 @@
 
 Everything else fails with EPERM: no process, no program, no signal, no socket, no mount, no namespace, no other
 process's memory, nothing that steers the kernel. Capabilities alone would leave much of that to root.
+
+Tried with CPython 3.11, 3.12 and 3.13 on x86_64. What only starts an interpreter, a thread or a module is not on it.
 """
 
 from sandbay.engine.seccomp import Rule, assemble

@@ -122,13 +122,7 @@ def _let_go(
         chosen.append(it)
         users.subtract(it.parts)
         left = {part: size for part, size in left.items() if part not in it.parts or users[part]}
-    useful = []
-    for it in reversed(chosen):
-        if all(users[part] for part in it.parts):
-            users.update(it.parts)
-        else:
-            useful.append(it.key)
-    return tuple(reversed(useful))
+    return tuple(it.key for it in chosen if not all(users[part] for part in it.parts))
 
 
 def _held_back(view: NodeView, ahead: Iterable[ContentKey], there: Parts) -> Iterator[ContentKey]:

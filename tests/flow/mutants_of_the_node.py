@@ -1,0 +1,103 @@
+"""Faults to plant where a node makes room, and where a sandbox is prepared; see `tests.flow.mutants`."""
+
+EVICT, INITIALISE = "flow/evict.py", "flow/initialise.py"
+
+_OF_EVICT = [
+    ("what a Session needs goes", "Why.SESSION: Kept.SESSION, ", ""),
+    ("what is required is only a preload", "{Why.REQUIRED: Kept.REQUIRED", "{Why.REQUIRED: Kept.PRELOAD"),
+    ("what Core would not let go goes", " | dict.fromkeys(waiting, Kept.WAITING)", ""),
+    ("what is being prepared goes", "if it.state in _UNDER_WAY}", "if it.state is _S.QUEUED}"),
+    (
+        "the weakest reason is told",
+        "return under_way | dict",
+        "return {key: _KEPT[why] for key, why in wanted.items} | dict",
+    ),
+    ("something goes before it is seen what is whole", "go = () if unsure else _let_go", "go = _let_go"),
+    (
+        "what is wanted and proved again keeps all others",
+        " and it.key not in wanted for it in view.disk.held",
+        " for it in view.disk.held",
+    ),
+    ("a preload makes others go", "if why is not Why.CACHED]", "if why]"),
+    ("room is made for all that is queued", "demand[:free]", "demand"),
+    ("who is at work takes no slot", "free = max(view.slots - sum(", "free = max(view.slots - 0 * sum("),
+    ("what is here whole is fetched again", "if key not in whole and _may_begin", "if _may_begin"),
+    (
+        "what failed and is not due gets room",
+        "it.retry_at is not None and it.retry_at <= now",
+        "it.retry_at is not None",
+    ),
+    (
+        "what has no time to be tried again gets room",
+        "(it.retry_at is not None and it.retry_at <= now)",
+        "(it.retry_at is None or it.retry_at <= now)",
+    ),
+    ("others go in vain", "[key for key in demand if _can_ever_fit(view, kept, key)]", "demand"),
+    ("what may go keeps what is new out", "if it.key in kept for part in it.parts}", "for part in it.parts}"),
+    ("what fits exactly never fits", "<= view.disk.marks.budget", "< view.disk.marks.budget"),
+    ("what is at work needs nothing", "_likely(view, [*busy, *first])", "_likely(view, first)"),
+    ("what is there is fetched, too", "there = {**needed, **disk.parts}", "there = {**disk.parts, **needed}"),
+    (
+        "nobody waits for what goes",
+        "> marks.budget:\n        return Room(go, frozenset([*demand, *ahead]))",
+        "> marks.budget:\n        return Room(go)",
+    ),
+    ("preloads begin while demand waits", "frozenset([*demand, *ahead])", "frozenset(demand)"),
+    ("demand waits for what never goes", "if first and (go or going or unsure) and", "if first and"),
+    ("preloads never wait", "frozenset(_held_back(view, ahead, there))", "frozenset()"),
+    ("what is going is counted twice", "if part not in disk.only(going)}", "}"),
+    ("the high mark is enough", "mark = disk.marks.low if", "mark = disk.marks.high if"),
+    ("the low mark is kept always", "> disk.marks.high else disk.marks.high", "> disk.marks.high else disk.marks.low"),
+    ("the newest go", "key=lambda it: (it.used_at, it.key))", "key=lambda it: (it.used_at, it.key), reverse=True)"),
+    ("what is needed gets no room", "<= mark and sum({**needed, **left}.values()) <= disk.marks.high", "<= mark"),
+    ("one more goes than has to", "if sum(left.values()) <= mark and", "if sum(left.values()) < mark and"),
+    ("what is kept goes", "if it.key in kept or it.key in going:", "if it.key in going:"),
+    ("what goes is told to go again", "if it.key in kept or it.key in going:", "if it.key in kept:"),
+    ("shared parts go with the first", "if part not in it.parts or users[part]}", "if part not in it.parts}"),
+    ("what is needed is freed", " + Counter(list(needed))", ""),
+    ("what frees nothing goes", " if not all(users[part] for part in it.parts))", ")"),
+    ("preloads do not see each other", "            there = with_it\n", "            pass\n"),
+    (
+        "preloads fill the budget",
+        "> view.disk.marks.high:\n            yield key",
+        "> view.disk.marks.budget:\n            yield key",
+    ),
+]
+
+_OF_INITIALISE = [
+    (
+        "setup runs before packages",
+        "*_laid_out(kept), *_installed(kept), *(_of_command(command) for command in kept.setup_commands)",
+        "*_laid_out(kept), *(_of_command(command) for command in kept.setup_commands), *_installed(kept)",
+    ),
+    ("packages come before files", "*_laid_out(kept), *_installed(kept), ", "*_installed(kept), *_laid_out(kept), "),
+    ("setup commands are forgotten", ", *(_of_command(command) for command in kept.setup_commands))", ")"),
+    ("skills are forgotten", "for folder in (*skills, *plugins)", "for folder in plugins"),
+    ("plugins are forgotten", "for folder in (*skills, *plugins)", "for folder in skills"),
+    ("the Template's files are forgotten", "(*kept.files, *(", "(*(), *("),
+    ("skills lie where plugins do", '_below(f"{SKILLS_FOLDER}/', '_below(f"{PLUGINS_FOLDER}/'),
+    ("a skill's folder has no name of its own", "{SKILLS_FOLDER}/{skill.name}", "{SKILLS_FOLDER}"),
+    ("a plugin's folder has no name of its own", "{PLUGINS_FOLDER}/{plugin.name}", "{PLUGINS_FOLDER}"),
+    ("nothing to lay out is a step", "    if files:\n", "    if True:\n"),
+    ("no packages are a step", "        if packages:\n", "        if True:\n"),
+    ("a package may be an option", '(*how.argv, "--", *packages)', "(*how.argv, *packages)"),
+    ("packages come before the two dashes", '"--", *packages)', '*packages, "--")'),
+    ("packages are for the image's user", ', user="0"', ""),
+    ("packages are installed somewhere", ', user="0", workdir=WORKSPACE)', ', user="0")'),
+    ("the installer's variables win", "if name not in kept.env}", "}"),
+    ("no tool is told to be missing", ", how.argv[0])\n", ")\n"),
+    (
+        "setup runs in the image's folder",
+        "Command(said.argv, said.shell, workdir=WORKSPACE)",
+        "Command(said.argv, said.shell)",
+    ),
+    ("a shell is not asked for", "Command(said.argv, said.shell,", "Command(said.argv,"),
+    ("pip asks questions", '"install", "--no-input"', '"install"'),
+    ("npm installs for one folder", '"install", "--global", ', '"install", '),
+    ("pip refuses the system", '"PIP_BREAK_SYSTEM_PACKAGES": "1"', '"PIP_BREAK_SYSTEM_PACKAGES": "0"'),
+    ("people are told several lines", 'line = " ".join(text.split())', "line = text"),
+    ("people are told all", "return line if len(line) <= _LONGEST else", "return line if line else"),
+    ("words run together", "shlex.join(said.argv)", '" ".join(said.argv)'),
+]
+
+OF_THE_NODE = {EVICT: _OF_EVICT, INITIALISE: _OF_INITIALISE}
