@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.installation import Installation
 from tests.support.tar_entries import file
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 STEPS = [

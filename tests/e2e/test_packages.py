@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.installation import Installation
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 def wheel(name: str) -> bytes:

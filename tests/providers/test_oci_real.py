@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbay.adapters.providers.oci.cgroups import Layout, find_layout
+from sandbay.adapters.providers.oci.freeing import Freer
 from sandbay.domain.allocation import Presence
 from sandbay.domain.command import Command
 from sandbay.domain.declaration import Network
@@ -91,6 +92,20 @@ def test_destroying_works_when_the_volatile_folder_is_lost(here: Installation) -
     assert here.provider.presence(allocation) is Presence.RUNNING
     here.provider.destroy(allocation)
     here.provider.close()
+    assert here.left() == {}
+
+
+def test_what_all_share_goes_with_the_next_start_where_a_kill_came_after_the_last_record(
+    here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allocation = here.start(here.images.plain())
+    with monkeypatch.context() as killed:
+        killed.setattr(Freer, "drop_shared", lambda _: None)
+        here.provider.destroy(allocation)
+        killed.setattr(Freer, "tidy", lambda _: None)
+        here.provider.close()
+    assert here.left().keys() >= {"cgroups"}
+    here.provider = here.opened()
     assert here.left() == {}
 
 

@@ -302,6 +302,8 @@ class OciProvider:
                 self._free(self._places(record.allocation))
             else:
                 self._execs.abandon(self._places(record.allocation).sandbox)
+        with self._claims:  # it may have ended between the last record and what all of them share
+            self._freer.drop_shared()
 
     def _wanted(self, order: Order) -> AllocationRecord:
         key, env = order.frozen.content_key, dict(order.env or {})
