@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from bench import report
 from bench.figures import Figure, Target
 from bench.host import UnmeasurableError, undisturbed
-from bench.measures import b1, b2, b4, b5, b6, b7, b8, b12, resolve
+from bench.measures import b1, b2, b4, b5, b6, b7, b8, b9, b12, resolve
 from tools.machine import ROOT, say
 
 _RESULTS = ROOT / "bench" / "results"
@@ -20,6 +20,7 @@ _MEASURES: dict[str, Callable[..., Iterator[Figure]]] = {
     "B6": b6.measure,
     "B7": b7.measure,
     "B8": b8.measure,
+    "B9": b9.measure,
     "B12": b12.measure,
     "RESOLVE": resolve.measure,
 }

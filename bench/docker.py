@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from bench.host import UnmeasurableError, family, named, processor_seconds, run, wait_until
+from bench.host import UnmeasurableError, family, named, no_groups_left, processor_seconds, run, wait_until
 from bench.node import SIZE
 
 _PROGRAM = "/usr/sbin/dockerd"
@@ -103,7 +103,7 @@ def serving(data: Path) -> Iterator[Docker]:
     """A daemon that keeps its images and containers in `data`."""
     if not Path(_PROGRAM).exists():
         raise UnmeasurableError(f"{_PROGRAM} is not there: ./dev bench installs it")
-    with tempfile.TemporaryDirectory(prefix="sandbay-bench-docker-", dir="/run") as name:
+    with no_groups_left("docker"), tempfile.TemporaryDirectory(prefix="sandbay-bench-docker-", dir="/run") as name:
         place = Path(name)
         settings = place / "daemon.json"
         settings.write_text(json.dumps({"deprecated-key-path": str(place / "key.json")}))

@@ -108,6 +108,24 @@ def named(program: str, argument: str) -> list[int]:
     return found
 
 
+@contextlib.contextmanager
+def no_groups_left(name: str) -> Iterator[None]:
+    """Others leave the control groups that all of theirs stand in; what was not there before is removed."""
+    before = _groups(name)
+    try:
+        yield
+    finally:
+        for group in _groups(name) - before:
+            for path in sorted((group, *filter(Path.is_dir, group.rglob("*"))), reverse=True):
+                path.rmdir()
+
+
+def _groups(name: str) -> set[Path]:
+    """In every hierarchy, whichever versions this machine has; links to one count once."""
+    root = Path("/sys/fs/cgroup")
+    return {path.resolve() for path in (root / name, *root.glob(f"*/{name}")) if path.is_dir()}
+
+
 def wait_until(ready: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Look again and again. Raises `UnmeasurableError` when it takes too long."""
     deadline = time.monotonic() + seconds

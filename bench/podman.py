@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.host import named, run, wait_until
+from bench.host import named, no_groups_left, run, wait_until
 
 _ALIKE = ("--runtime=runc", "--cgroup-manager=cgroupfs", "--events-backend=none", "--storage-driver=overlay")
 ULIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
@@ -15,7 +15,8 @@ ULIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
 @contextlib.contextmanager
 def folders(root: Path) -> Iterator[tuple[str, ...]]:
     """The start of a command line whose images and containers are in `root`; none of them is left afterwards."""
-    with tempfile.TemporaryDirectory(prefix="sandbay-bench-podman-", dir="/run") as volatile:
+    prefix = "sandbay-bench-podman-"
+    with no_groups_left("libpod_parent"), tempfile.TemporaryDirectory(prefix=prefix, dir="/run") as volatile:
         where = (f"--root={root}", f"--runroot={volatile}/run", f"--tmpdir={volatile}/state")
         command = ("podman", *where, *_ALIKE)
         try:

@@ -2,16 +2,21 @@
 
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support import reasons
 from tests.support.leaks import real_sandboxes_or_skip
 from tests.support.postgres import Server
 
 E2E = Path(__file__).parent / "e2e"
+
+# Where a property does not say itself how often it is tried. `./dev test --all` tries hypothesis' own number.
+settings.register_profile("quick", max_examples=25)
+settings.load_profile("quick")
 
 pytest.register_assert_rewrite(
     "tests.contracts.provider_harness",
@@ -49,10 +54,11 @@ def postgres() -> Iterator[Server]:
     server.close()
 
 
-@pytest.fixture(autouse=True)
-def _produces_what_it_says(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Hold `@pytest.mark.produces(Reason.X)` to its word: an answer of the API has named that reason."""
     reasons.seen.clear()
-    yield
-    missing = [reason for mark in request.node.iter_markers("produces") for reason in mark.args]
+    result = yield
+    missing = [reason for mark in item.iter_markers("produces") for reason in mark.args]
     assert [reason.value for reason in missing if reason.value not in reasons.seen] == []
+    return result

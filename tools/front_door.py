@@ -1,6 +1,7 @@
 """The subcommands of ./dev. Each sets up first what it needs, so each may be the first one."""
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 
 from tools import checks, locks
@@ -42,9 +43,14 @@ def _test(_options: argparse.Namespace, rest: list[str]) -> int:
     return code
 
 
-# All of them take every core; a part is quicker without workers to start, and easier to debug.
-_WHOLE = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-_TESTS: dict[tuple[str, ...], list[str]] = {(): [*_WHOLE, "-m", "not slow"], ("--all",): _WHOLE}
+# All of them take every core and one worker more, since many wait for processes or for time to pass; a part is quicker
+# without workers to start, and easier to debug.
+_WORKERS = str((os.cpu_count() or 1) + 1)
+_WHOLE = ["-n", _WORKERS, "--dist", "loadfile", "--no-loadscope-reorder"]
+_TESTS: dict[tuple[str, ...], list[str]] = {
+    (): [*_WHOLE, "-m", "not slow"],
+    ("--all",): [*_WHOLE, "--hypothesis-profile", "default"],
+}
 
 
 def _bench(_options: argparse.Namespace, rest: list[str]) -> int:

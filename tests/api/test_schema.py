@@ -34,9 +34,11 @@ _FAULT = 500
 # What waits for something to happen would wait for chance to make it happen.
 _NO_WAITING = {"wait": 0, "wait_seconds": 0}
 
+# What is strict with every body is tried by hand, too (test_strict).
+_MARKS = {GenerationMode.POSITIVE: (), GenerationMode.NEGATIVE: pytest.mark.slow}
 _SCHEMA = schemathesis.openapi.from_dict(openapi())
 _CALLS = [
-    pytest.param(operation, mode, id=f"{operation.label} {mode.value}")
+    pytest.param(operation, mode, id=f"{operation.label} {mode.value}", marks=_MARKS[mode])
     for operation in (found.ok() for found in _SCHEMA.get_all_operations() if isinstance(found, Ok))
     for mode in GenerationMode
     if mode is GenerationMode.POSITIVE or list(operation.iter_parameters()) or list(operation.body)

@@ -111,6 +111,27 @@ def test_the_narrowest_preference_decides_and_an_enforced_word_stands_above(mine
     assert mine.chosen(agent="coder") == ("other", "agent", "coder")
 
 
+def test_what_is_pinned_tells_that_its_channel_has_moved_on(house: Served, mine: Tenant) -> None:
+    house.image(f"moving-{mine.name}", promote="stable")
+    name, agent = f"moving-{mine.name}", f"{V1}/agents/coder/binding"
+    pinned = {"runtime_image_id": f"{name}:1"}
+    assert answered(mine.client.put(agent, json=pinned))["upgrade_available"] is None
+    mine.bind(f"scope:{mine.org}", name)
+    work = answered(mine.client.post(f"{V1}/environments/templates", json={"name": "work", **pinned}), 201)
+    assert work["upgrade_available"] is None
+
+    house.image(name, "newer", promote="stable")
+    assert answered(mine.client.get(agent))["upgrade_available"] == f"{name}:2"
+    told = {it["subject"]: it["upgrade_available"] for it in answered(house.admin.get(BINDINGS))["items"]}
+    assert told[f"agent:{mine.name}:coder"] == f"{name}:2"
+    assert told[f"scope:{mine.org}"] is None
+    for path in ("", "/work"):
+        found = answered(mine.client.get(f"{V1}/environments/templates{path}"))
+        assert (found["items"][0] if not path else found)["upgrade_available"] == f"{name}:2"
+    assert mine.chosen(agent="coder")[0] == name
+    assert answered(mine.client.get(agent))["runtime_image_id"] == f"{name}:1"
+
+
 @pytest.mark.produces(Reason.IMAGE_ENFORCED)
 def test_a_wish_gives_way_to_what_is_enforced(mine: Tenant) -> None:
     mine.bind(f"scope:{mine.team}", "other", mode="enforce")

@@ -73,7 +73,7 @@ def _values(kind: Any) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_what_is_stored_comes_back_equal(kind: type, data: st.DataObject) -> None:
     value = data.draw(_values(kind))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.installation import Installation
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 COUNT = "n=0; while true; do n=$((n+1)); echo $n >> /workspace/n; sleep 0.1; done"
 

@@ -28,6 +28,7 @@ from tests.support.right_answer import FIXTURES, expected_of
 AMD64 = "linux/amd64"
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.skipif(HOST_PLATFORM != AMD64, reason=f"these images are of {AMD64}, this machine is {HOST_PLATFORM}"),
 ]
 

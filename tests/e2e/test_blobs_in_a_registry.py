@@ -10,7 +10,7 @@ from tests.e2e.installation import Installation
 from tests.support import reasons
 from tests.support.real_registry import PASSWORD, USER, RealRegistry, needs_registry
 
-pytestmark = [pytest.mark.real, needs_registry]
+pytestmark = [pytest.mark.real, pytest.mark.slow, needs_registry]
 
 
 @pytest.fixture

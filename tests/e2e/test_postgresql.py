@@ -16,7 +16,7 @@ from sqlalchemy import URL
 from tests.e2e.installation import SANDBAY, Installation
 from tests.support.postgres import LOCKED, PASSWORD, Server
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 @pytest.fixture

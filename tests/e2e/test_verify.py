@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.installation import Installation
 from tests.support.tar_entries import file
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 GOOD = b"as it was published\n" * 50
 

@@ -173,6 +173,7 @@ _OF_READINESS = [
 ]
 
 _OF_RELEASE = [
+    ("an index digest names nothing", "digest in (self.digest, self.index_digest)", "digest == self.digest"),
     ("a retired release takes Sessions", '    ReleaseState.RETIRED: (Reason.RELEASE_RETIRED, "is retired"),\n', ""),
     ("a rejected release is only pending", "(Reason.RELEASE_REJECTED, ", "(Reason.RELEASE_PENDING, "),
 ]

@@ -1,8 +1,9 @@
-"""Faults to plant in how an image is selected: who decides, what a word comes to, where a Session stands."""
+"""Faults to plant in how an image is selected: who decides, what a word comes to, where one stands, what moves."""
 
 RESOLVE, LEVELS = "flow/resolve/__init__.py", "flow/resolve/levels.py"
 CHAIN, BLAME = "flow/resolve/chain.py", "flow/resolve/blame.py"
 LOCATE, SCOPE = "flow/locate.py", "domain/scope.py"
+PROMOTE, UPGRADE, CATALOG = "flow/promote.py", "flow/upgrade.py", "domain/catalog.py"
 
 _FOUND = "    by, found = words[taken.place], taken.found\n"
 _CHECKS = "    *(_not_retired, _allowed, _granted),\n    *(_supported, _active),\n"
@@ -205,13 +206,11 @@ _OF_CHAIN = [
         "entry.releases.get(number)\n",
         "entry.releases.get(number) or entry.releases.get(max(entry.releases, default=0))\n",
     ),
-    ("an index digest names nothing", "digest in (variant.digest, variant.index_digest)", "digest == variant.digest"),
     (
         "a manifest digest selects other bytes",
-        "            return _has(digest, variant)\n",
+        "            return variant.has(digest)\n",
         "            return True\n",
     ),
-    ("a digest moves to newer releases", "min(numbers, default=None)", "max(numbers, default=None)"),
     ("the default's image needs no default", "if ground.deployment.default_image is None:", "if False:"),
     (
         "one list on the path is enough",
@@ -316,6 +315,52 @@ _OF_SCOPE = [
     ),
 ]
 
+_OF_PROMOTE = [
+    (
+        "a channel that was moved is moved over",
+        "if view.revision != asked.expected:",
+        "if view.revision < asked.expected:",
+    ),
+    ("what is unfit is promoted", "    if view.unfit is not None:\n        return Fails(view.unfit)\n", ""),
+    ("there is no deadline", "    if asked.deadline <= view.now:\n", "    if False:\n"),
+    ("the last moment still counts", "asked.deadline <= view.now", "asked.deadline < view.now"),
+    (
+        "ready after the deadline is ready",
+        "asked.deadline <= view.now:",
+        "asked.deadline <= view.now and counted.ready < counted.needed:",
+    ),
+    ("one fewer is enough", "if counted.ready >= counted.needed:", "if counted.ready >= counted.needed - 1:"),
+    ("as many is not enough", "if counted.ready >= counted.needed:", "if counted.ready > counted.needed:"),
+    ("with nobody to run it all are ready", "max(len(nodes), 1)", "len(nodes)"),
+    ("the gate does not count", " if promotion.nodes is None else promotion.nodes)", ")"),
+    ("nodes that are away are ready", "return node.online and node", "return node"),
+    ("what is prepared is ready", "is ReadinessState.READY\n", "in (ReadinessState.READY, ReadinessState.PULLING)\n"),
+    ("what is tried again has failed", " and readiness.retry_at is None", ""),
+    ("what is hopeless is waited for", "return _hopeless(view, counted) or counted", "return counted"),
+    ("nodes to come cannot help", "counted.needed > len(view.nodes) or ", ""),
+    ("one failure is the end", " or len(view.nodes) - failed >= counted.needed:", ":"),
+    ("who is not ready is not told", "if not _is_ready(it))", "if not it.online)"),
+    ("why is not told", "if it.readiness.fault}", "if not it.readiness.fault and it.readiness.fault}"),
+]
+
+_OF_UPGRADE = [
+    ("a rollback is an upgrade", "stable.number > number", "stable.number != number"),
+    ("the same release is newer", "stable.number > number", "stable.number >= number"),
+    ("digests do not pin", "return None if held is None else held.release.number", "return None"),
+    ("numbers do not pin", "return number if number in entry.releases else None", "return None"),
+    (
+        "a channel pins",
+        "        case ByChannel():\n            return None\n",
+        "        case ByChannel():\n            return min(entry.releases)\n",
+    ),
+    ("what is not there is pinned", "return number if number in entry.releases else None", "return number"),
+    ("ids do not pin", "return catalog.owner_of(release)", "return None"),
+    ("the id is told, not the name", "{entry.image.name}:", "{entry.image.id}:"),
+    ("any channel is the one", "entry.channels.get(STABLE)", "max(entry.channels.values(), key=lambda it: it.number)"),
+]
+
+_OF_CATALOG = [("a digest moves to newer releases", "min(numbers, default=None)", "max(numbers, default=None)")]
+
 OF_SELECTION = {
     RESOLVE: _OF_RESOLVE,
     LEVELS: _OF_LEVELS,
@@ -323,5 +368,8 @@ OF_SELECTION = {
     BLAME: _OF_BLAME,
     LOCATE: _OF_LOCATE,
     SCOPE: _OF_SCOPE,
+    PROMOTE: _OF_PROMOTE,
+    UPGRADE: _OF_UPGRADE,
+    CATALOG: _OF_CATALOG,
 }
 """File → what is wrong, what stands there, what stands there instead."""

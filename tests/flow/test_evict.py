@@ -280,14 +280,14 @@ def _world(dice: Random) -> tuple[NodeView, dict[str, int]]:
     return NodeView(there, items, states | at_work, {KEYS[9]: Coming(needed, needed)}, refused), needed
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10**9))
 def test_it_is_what_the_second_reading_says(seed: int) -> None:
     view, needed = _world(Random(seed))  # noqa: S311
     assert make_room(view, NOW).go == oracle(view, needed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9))
 def test_nothing_protected_goes_and_going_on_comes_to_an_end(seed: int) -> None:
     view, _ = _world(Random(seed))  # noqa: S311

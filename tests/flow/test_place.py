@@ -377,7 +377,7 @@ def _view(dice: Random, number: int) -> NodeView:
 
 
 SEEDS, NODES = st.integers(0, 10**6), st.integers(0, 7)
-ANY = settings(max_examples=120, deadline=None)
+ANY = settings(max_examples=60, deadline=None)
 
 
 def _runs(pool: Pool, it: NodeView) -> bool:

@@ -130,10 +130,10 @@ NEEDS = st.lists(
     ),
     max_size=3,
 )
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=30, deadline=None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(WORLDS, WORDS, LAWS, PLATFORMS, ORDERS, NEEDS)
 def test_two_tellings_of_the_rule_agree(
     world: World, words: list[Word], law: Law, platform: str, order: tuple[Level, ...], needs: list[Need]

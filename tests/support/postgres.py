@@ -23,8 +23,7 @@ _SUPERUSER, OWNER, LOCKED = "postgres", "sandbay", "locked"
 PASSWORD = "s3cr3t/with:odd@letters"  # noqa: S105 - of a server that lives as long as the tests
 _EMPTY = "empty"
 _ACCESS = f"local all {LOCKED} scram-sha-256\nlocal all all trust\n"
-# What was committed is in the kernel's hands, which survives kill -9 of every process of the server.
-_SETTINGS = {"listen_addresses": "", "fsync": "off", "max_connections": "100", "unix_socket_permissions": "0777"}
+_SETTINGS = {"listen_addresses": "", "max_connections": "100", "unix_socket_permissions": "0777"}
 
 
 def missing() -> str | None:
@@ -33,9 +32,9 @@ def missing() -> str | None:
 
 
 class Server:
-    """`start`, `kill`, start again; `close` removes everything."""
+    """`start`, `kill`, start again; `close` removes everything. `fsync`: power cuts, too, are survived."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fsync: bool = False) -> None:
         if (lacking := missing()) is not None:
             pytest.skip(f"this machine lacks {lacking}")
         # Not in pytest's own folder: that is 0700 of root, and the server refuses to be root.
@@ -46,6 +45,8 @@ class Server:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
             self._as_user = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.folder.chmod(0o711)
+        # Without, what was committed is in the kernel's hands, which survives kill -9 of every process of the server.
+        self._settings = {**_SETTINGS, "fsync": "on" if fsync else "off"}
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = count()
         self._shared: URL | None = None
@@ -59,7 +60,7 @@ class Server:
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
-        options = [f"-c{name}={value}" for name, value in _SETTINGS.items()]
+        options = [f"-c{name}={value}" for name, value in self._settings.items()]
         command: list[str | Path] = [
             _PROGRAMS[-1] / "postgres",
             "-D",

@@ -1,5 +1,6 @@
 """`sandbox/bindings`, for administrators; `/v1/scopes/{scope}/binding`, `/v1/agents/{agent}/binding` for a project."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fastapi import APIRouter
@@ -11,8 +12,9 @@ from sandbay.api.strict import StrictRoute
 from sandbay.api.wire.base import page_of_more
 from sandbay.api.wire.standing import BindingIn, BindingList, BindingOut, OwnBindingIn, binding_out
 from sandbay.api.wire.what_if import BoundOut, bound_out
-from sandbay.app.bindings import bind, bound, named_agent, own_agent, own_scope, unbind
+from sandbay.app.bindings import Bound, bind, bound, named_agent, own_agent, own_scope, unbind
 from sandbay.app.core import Actor, Core
+from sandbay.app.select import upgrades
 from sandbay.app.standing import rows
 from sandbay.app.subjects import called, find_subject
 from sandbay.domain.binding import MODES, Binding, Mode
@@ -27,8 +29,9 @@ _THERE = (Reason.NOT_FOUND, Reason.SCOPE_UNKNOWN)
 _WRITING = (*SELECTING, *_THERE, Reason.REVISION_STALE)
 
 
-def _shown(core: Core, row: Binding) -> BindingOut:
-    return binding_out(row, called(core, row.subject))
+def _shown(core: Core, found: Sequence[Binding]) -> list[BindingOut]:
+    newer = upgrades(core, [row.reference for row in found])
+    return [binding_out(row, called(core, row.subject), newer.get(row.reference)) for row in found]
 
 
 @router.get("", responses=refusing())
@@ -36,7 +39,7 @@ def get_bindings(core: TheCore, asked: ThePage) -> BindingList:
     """List all bindings by subject."""
     found = rows(core, Binding, replace(asked, limit=asked.limit + 1))
     shown, following = page_of_more(found, asked, key_of)
-    return BindingList(items=[_shown(core, row) for row in shown], next=following)
+    return BindingList(items=_shown(core, shown), next=following)
 
 
 @router.put("/{subject}", responses=refusing(*_WRITING))
@@ -44,7 +47,7 @@ def put_binding(core: TheCore, actor: TheActor, subject: Name, body: BindingIn) 
     """Bind a subject to an image, in place of its binding. What would refuse its Sessions is refused now."""
     found = find_subject(core, subject, MODES)
     made = bind(core, actor, found, body.mode, body.runtime_image_id, body.reason, body.expected_revision)
-    return bound_out(made, called(core, found))
+    return _made(core, made)
 
 
 @router.delete("/{subject}", status_code=204, responses=refusing(*_THERE, Reason.REVISION_STALE))
@@ -57,7 +60,7 @@ def delete_binding(core: TheCore, actor: TheActor, subject: Name, expected_revis
 def get_scope_binding(core: TheCore, actor: TheActor, scope: Name) -> BindingOut:
     """Show a scope's binding."""
     own_scope(core, actor, scope)
-    return _shown(core, bound(core, Subject.of_scope(scope)))
+    return _shown(core, [bound(core, Subject.of_scope(scope))])[0]
 
 
 @project_router.put("/scopes/{scope}/binding", responses=refusing(*_WRITING))
@@ -78,7 +81,7 @@ def delete_scope_binding(
 @project_router.get("/agents/{agent}/binding", responses=refusing(Reason.NOT_FOUND))
 def get_agent_binding(core: TheCore, actor: TheActor, agent: Name) -> BindingOut:
     """Show an agent's binding."""
-    return _shown(core, bound(core, own_agent(actor, project_of(actor), agent)))
+    return _shown(core, [bound(core, own_agent(actor, project_of(actor), agent))])[0]
 
 
 @project_router.put("/agents/{agent}/binding", responses=refusing(*_WRITING))
@@ -98,4 +101,9 @@ def delete_agent_binding(
 def _prefer(core: Core, actor: Actor, subject: Subject, body: OwnBindingIn) -> BoundOut:
     project_of(actor)
     made = bind(core, actor, subject, Mode.PREFER, body.runtime_image_id, body.reason, body.expected_revision)
-    return bound_out(made, called(core, subject))
+    return _made(core, made)
+
+
+def _made(core: Core, made: Bound) -> BoundOut:
+    row = made.binding
+    return bound_out(made, called(core, row.subject), upgrades(core, [row.reference]).get(row.reference))

@@ -229,8 +229,6 @@ def _end(core: Core, publish: PublishId, refusal: Refusal, **changes: Any) -> No
             core.store.apply(ChangePublish(after), told)
         except Conflict:
             continue
-        if phase is _P.FAILED:
-            core.build_logs.add(now.id, f"{fault.message} ({fault.reason})\n")
         core.changed.set()
         return
 
@@ -270,7 +268,6 @@ def _towards_done(core: Core, row: Publish, entry: ImageEntry, held: ReleaseEntr
     facts = {"release": f"{entry.image.name}:{held.release.number}", "built": row.built}
     after = replace(row, phase=_P.DONE, ended_at=core.clock.now(), revision=row.revision + 1)
     core.store.apply(ChangePublish(after), audit.done(core, SYSTEM, "publish.done", row.id, facts))
-    core.build_logs.add(row.id, f"Done: {facts['release']}\n")
     core.changed.set()
 
 

@@ -3,7 +3,7 @@
 Admission, explain and the checks of Templates and bindings all come through here, so they cannot differ.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sandbay.app.core import Core
@@ -26,6 +26,7 @@ from sandbay.domain.trail import Level, Policy, Saying
 from sandbay.flow.freeze import freeze
 from sandbay.flow.locate import ANYWHERE, Whereabouts, locate
 from sandbay.flow.resolve import resolve
+from sandbay.flow.upgrade import upgrade_available
 from sandbay.ports.standing import LineageOf, StandingOf
 from sandbay.ports.store import CatalogOf, ProjectOf, TheDeployment
 
@@ -98,6 +99,13 @@ def select_base(core: Core, reference: str, platform: Platform) -> Selection:
     """What an image would be built on that names this: the same checks as for a Session, with nobody's wish behind."""
     wish = Wish(reference, str(platform))
     return _resolve(core, NOWHERE, NOTHING_STANDS, [wish], BUILDING)[0]
+
+
+def upgrades(core: Core, words: Sequence[str]) -> Mapping[str, str]:
+    """Which of these references are pinned to a release that the stable channel has left behind → where it is now."""
+    catalog = core.store.read(_catalog_of(words, current_deployment(core)))
+    newer = {word: upgrade_available(word, catalog) for word in words}
+    return {word: found for word, found in newer.items() if found is not None}
 
 
 def _project(core: Core, project: ProjectId) -> Project:

@@ -8,7 +8,7 @@ from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import enforcing
-from sandbay.app.select import Selection, select_templates
+from sandbay.app.select import Selection, select_templates, upgrades
 from sandbay.domain.canonical import sha256
 from sandbay.domain.choosing import Rejected
 from sandbay.domain.errors import Refusal, RefusedError
@@ -25,10 +25,11 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class TemplateView:
-    """A Template, and what a Session of it alone would run now."""
+    """A Template, what a Session of it alone would run now, and the newer release of what it is pinned to."""
 
     template: Template
     selection: Selection
+    upgrade: str | None = None
 
 
 def find_template(core: Core, project: ProjectId, name_or_id: str, param: str | None = None) -> Template:
@@ -42,14 +43,23 @@ def find_template(core: Core, project: ProjectId, name_or_id: str, param: str | 
 def view_template(core: Core, project: ProjectId, name_or_id: str) -> TemplateView:
     """One of them, whole."""
     template = find_template(core, project, name_or_id)
-    return TemplateView(template, select_templates(core, project, [template])[0])
+    return _view(core, template, select_templates(core, project, [template])[0])
 
 
 def list_templates(core: Core, project: ProjectId, page: Page) -> Sequence[TemplateView]:
     """By name, without the bytes of files."""
     templates = core.store.read(Templates(project, page))
-    selections = select_templates(core, project, templates)
-    return [TemplateView(*pair) for pair in zip(templates, selections, strict=True)]
+    return _views(core, templates, select_templates(core, project, templates))
+
+
+def _view(core: Core, template: Template, selection: Selection) -> TemplateView:
+    return _views(core, [template], [selection])[0]
+
+
+def _views(core: Core, templates: Sequence[Template], selections: Sequence[Selection]) -> Sequence[TemplateView]:
+    said = [it.content.runtime_image_id or "" for it in templates]
+    newer = upgrades(core, said)
+    return [TemplateView(it, now, newer.get(word)) for it, now, word in zip(templates, selections, said, strict=True)]
 
 
 def create_template(core: Core, actor: Actor, project: ProjectId, name: str, said: Mapping[str, Any]) -> TemplateView:
@@ -67,7 +77,7 @@ def create_template(core: Core, actor: Actor, project: ProjectId, name: str, sai
     except RefusedError as error:
         audit.refused(core, actor, "template.create", name, error)
         raise
-    return TemplateView(template, selection)
+    return _view(core, template, selection)
 
 
 def change_template(
@@ -102,7 +112,7 @@ def change_template(
     except RefusedError as error:
         audit.refused(core, actor, "template.update", before.id, error)
         raise
-    return TemplateView(changed, selection)
+    return _view(core, changed, selection)
 
 
 def drop_template(core: Core, actor: Actor, project: ProjectId, name_or_id: str, expected_revision: int | None) -> None:

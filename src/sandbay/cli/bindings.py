@@ -19,7 +19,7 @@ def ls(*, as_json: options.Json = False, quiet: options.Quiet = False) -> None:
     """List all bindings."""
     with connect.administrator() as admin:
         found = admin.bindings.list()
-    head = ["SUBJECT", "MODE", "IMAGE", "AUTHOR", "SINCE", "REVISION", "REASON"]
+    head = ["SUBJECT", "MODE", "IMAGE", "NEWER", "AUTHOR", "SINCE", "REVISION", "REASON"]
     listing.show(found, head, _row, lambda binding: binding.subject, as_json=as_json, quiet=quiet)
 
 
@@ -79,7 +79,7 @@ def rm(
 
 
 def _row(binding: "Binding") -> list[object]:
-    said = [binding.subject, binding.mode, binding.runtime_image_id]
+    said = [binding.subject, binding.mode, binding.runtime_image_id, binding.upgrade_available]
     return [*said, binding.author, listing.times(binding.at), binding.revision, binding.reason]
 
 
@@ -90,3 +90,5 @@ def _say(binding: "Binding", *, as_json: bool, quiet: bool) -> None:
         render.line(binding.subject)
     else:
         render.line(binding.subject, binding.mode, binding.runtime_image_id, f"revision {binding.revision}")
+        if binding.upgrade_available:
+            render.note(f"{binding.upgrade_available} is there by now; nothing moves what is pinned")

@@ -103,5 +103,7 @@ def _say(template: "Template", *, as_json: bool, quiet: bool) -> None:
         render.line(template.id)
         return
     render.line(template.id, template.name, f"revision {template.revision}", "runs", _runs(template))
+    if template.upgrade_available:
+        render.note(f"{template.upgrade_available} is there by now; nothing moves what is pinned")
     for warning in template.warnings:
         render.note(f"warning: {warning}")

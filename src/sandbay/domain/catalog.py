@@ -87,6 +87,12 @@ class ImageEntry:
     releases: Mapping[int, ReleaseEntry] = field(default_factory=dict)
     channels: Mapping[str, Channel] = field(default_factory=dict)
 
+    def release_with(self, digest: str) -> ReleaseEntry | None:
+        """The oldest release that has it, so that a later registration of the same bytes moves no reference."""
+        numbers = (n for n, held in self.releases.items() if any(it.has(digest) for it in held.release.variants))
+        number = min(numbers, default=None)
+        return None if number is None else self.releases[number]
+
 
 @dataclass(frozen=True)
 class CatalogView:

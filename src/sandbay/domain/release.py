@@ -102,6 +102,10 @@ class Variant:
         artifact = self.artifacts.get(MANIFEST_DIGEST)
         return artifact.value if artifact else None
 
+    def has(self, digest: str) -> bool:
+        """Whether it is the manifest's digest, or the one of the index that the manifest came with."""
+        return digest in (self.digest, self.index_digest)
+
     @property
     def blobs(self) -> Sequence[tuple[str, int]]:
         """Digest and size of all that the installation's store has of it; nothing where there are no bytes of ours."""

@@ -47,11 +47,13 @@ class Written(Resource):
 class Binding(Written):
     """A subject uses an image, as a preference (`prefer`) or enforced (`enforce`).
 
+    `upgrade_available`: the newer release, as `web:9`, of an image that it is pinned to an older one of.
     `changes`, of a write: whose image changed by it, `{kind, name, project, before, after}` each.
     """
 
     mode: str
     runtime_image_id: str
+    upgrade_available: str | None = None
     changes: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod

@@ -27,12 +27,16 @@ _NAMES = ("template.toml", "template.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Template(Resource):
-    """A project's reusable preparation of Sessions; its other members are in `raw`."""
+    """A project's reusable preparation of Sessions; its other members are in `raw`.
+
+    `upgrade_available`: the newer release, as `web:9`, of an image that it is pinned to an older one of.
+    """
 
     id: str
     name: str
     revision: int
     runtime_image_id: str | None = None
+    upgrade_available: str | None = None
     image: FrozenImage | None = None
     refusal: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()

@@ -87,6 +87,7 @@ Requires = Annotated[
     list[Annotated[str, Field(max_length=256, pattern=NO_NUL), AfterValidator(_requirement)]], Field(max_length=64)
 ]
 """Tools with PEP 440 specifiers, such as `node>=20`."""
+UPGRADE = "Where `stable` is now, as `web:9`, when it is pinned to an older release; nothing moves it."
 Revision = Annotated[int, Field(ge=0, le=2**53)]
 Labels = Annotated[
     dict[

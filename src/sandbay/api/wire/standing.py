@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sandbay.api.wire.base import In, Labels, Listing, Out, Reference, Revision, Words
+from sandbay.api.wire.base import UPGRADE, In, Labels, Listing, Out, Reference, Revision, Words
 from sandbay.domain.binding import Binding, Mode, Written
 from sandbay.domain.ceiling import AllowList, AllowListAt, Grant, Override, OverrideAt
 
@@ -79,6 +79,7 @@ class BindingOut(WrittenOut):
 
     mode: Mode = Field(description="`prefer` or `enforce`.")
     runtime_image_id: str = Field(description="An image reference, as it was written.")
+    upgrade_available: str | None = Field(description=UPGRADE)
 
 
 class BindingList(Listing[BindingOut]):
@@ -127,11 +128,10 @@ def _said(written: Written, subject: str) -> dict[str, object]:
     }
 
 
-def binding_out(row: Binding, subject: str) -> BindingOut:
+def binding_out(row: Binding, subject: str, upgrade: str | None) -> BindingOut:
     """From the domain; `subject` is what it is called."""
-    return BindingOut.model_validate(
-        {**_said(row.written, subject), "mode": row.mode, "runtime_image_id": row.reference}
-    )
+    said = {"mode": row.mode, "runtime_image_id": row.reference, "upgrade_available": upgrade}
+    return BindingOut.model_validate({**_said(row.written, subject), **said})
 
 
 def allow_list_out(row: AllowListAt, subject: str) -> AllowListOut:

@@ -18,6 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from sandbay.api.wire.base import (
     NO_NUL,
+    UPGRADE,
     Env,
     In,
     Listing,
@@ -220,6 +221,7 @@ class TemplateOut(Out):
     updated_at: datetime = Field(description="When it last changed.")
     revision: int = Field(description="Rises with every change.")
     runtime_image_id: str | None = Field(description="What it says of the image.")
+    upgrade_available: str | None = Field(description=UPGRADE)
     image: FrozenImageOut | None = Field(description="What a Session of it would run now.")
     refusal: RefusalOut | None = Field(description="Why it would run nothing now.")
     warnings: list[str] = Field(
@@ -253,6 +255,7 @@ def template_out(view: TemplateView) -> TemplateOut:
         updated_at=template.updated_at,
         revision=template.revision,
         runtime_image_id=content.runtime_image_id,
+        upgrade_available=view.upgrade,
         image=resolved_out(chosen) if chosen else None,
         refusal=None if isinstance(outcome, Selected) else refusal_of(outcome.refusal),
         warnings=[step.said for step in outcome.trail if step.outcome is Outcome.WARNED and step.said],

@@ -143,7 +143,7 @@ class BoundOut(BindingOut):
     changes: list[ImpactOut] = Field(description="Projects with their Templates and agents by name, then scopes.")
 
 
-def bound_out(bound: Bound, subject: str) -> BoundOut:
+def bound_out(bound: Bound, subject: str, upgrade: str | None) -> BoundOut:
     """From the use case; `subject` is what it is called."""
     changes = [impact_out(it) for it in bound.changes]
-    return BoundOut(**binding_out(bound.binding, subject).model_dump(), changes=changes)
+    return BoundOut(**binding_out(bound.binding, subject, upgrade).model_dump(), changes=changes)

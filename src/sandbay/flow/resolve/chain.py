@@ -136,7 +136,7 @@ def _select(entry: ImageEntry, reference: OfImage) -> ReleaseEntry | Refusal:
                 Reason.RELEASE_UNKNOWN, f"{name} has no release {number}", None, {"releases": sorted(entry.releases)}
             )
         case ByDigest(digest):
-            held = _by_digest(entry, digest)
+            held = entry.release_with(digest)
             return held or Refusal(Reason.RELEASE_UNKNOWN, f"no release of {name} has this digest")
         case ByChannel(channel, said):
             pointer = entry.channels.get(channel)
@@ -150,24 +150,13 @@ def _select(entry: ImageEntry, reference: OfImage) -> ReleaseEntry | Refusal:
             )
 
 
-def _by_digest(entry: ImageEntry, digest: str) -> ReleaseEntry | None:
-    """The oldest one that has it, so that a later registration of the same bytes moves no reference."""
-    numbers = (n for n, held in entry.releases.items() if any(_has(digest, v) for v in held.release.variants))
-    number = min(numbers, default=None)
-    return None if number is None else entry.releases[number]
-
-
 def _names(text: str, variant: Variant) -> bool:
     """Whether this variant of the release is meant: one platform's manifest digest never stands for another's bytes."""
     match parse_image(text):
         case OfImage(_, ByDigest(digest)):
-            return _has(digest, variant)
+            return variant.has(digest)
         case _:
             return True
-
-
-def _has(digest: str, variant: Variant) -> bool:
-    return digest in (variant.digest, variant.index_digest)
 
 
 def _not_retired(found: Candidate, _: Ground) -> Refusal | None:
