@@ -112,7 +112,7 @@ def _admission(number: int) -> Sequence[Change]:
 
 def _written_down(store: Store) -> list[Statements]:
     """The statements of as many admissions as one measurement has."""
-    written = []
+    written: list[Statements] = []
     for number in _numbers():
         with _heard() as told:
             store.apply(*_admission(number))
@@ -161,13 +161,13 @@ def _postgresql(stack: ExitStack) -> _Database:
     with closing(PostgresqlStore(first)) as store:
         install(store)
     scribe, replayed = server.copy(first), server.copy(first)
-    stores = [stack.enter_context(closing(PostgresqlStore(url))) for url in (first, scribe)]
-    return _Database("PostgreSQL", _POSTGRESQL, *stores, [_bare(replayed, stack) for _ in range(_AT_ONCE)])
+    ours, theirs = (stack.enter_context(closing(PostgresqlStore(url))) for url in (first, scribe))
+    return _Database("PostgreSQL", _POSTGRESQL, ours, theirs, [_bare(replayed, stack) for _ in range(_AT_ONCE)])
 
 
 def _bare(url: URL, stack: ExitStack) -> Callable[[Statements], None]:
-    where = {"host": str(url.query["host"]), "user": url.username, "dbname": url.database}
-    connection = stack.enter_context(closing(psycopg.connect(**where)))
+    host = str(url.query["host"])
+    connection = stack.enter_context(closing(psycopg.connect(host=host, user=url.username, dbname=url.database)))
 
     def bare(statements: Statements) -> None:
         for text, values in statements:

@@ -35,7 +35,10 @@ _FAULT = 500
 _NO_WAITING = {"wait": 0, "wait_seconds": 0}
 
 # What is strict with every body is tried by hand, too (test_strict).
-_MARKS = {GenerationMode.POSITIVE: (), GenerationMode.NEGATIVE: pytest.mark.slow}
+_MARKS: dict[GenerationMode, list[pytest.MarkDecorator]] = {
+    GenerationMode.POSITIVE: [],
+    GenerationMode.NEGATIVE: [pytest.mark.slow],
+}
 _SCHEMA = schemathesis.openapi.from_dict(openapi())
 _CALLS = [
     pytest.param(operation, mode, id=f"{operation.label} {mode.value}", marks=_MARKS[mode])

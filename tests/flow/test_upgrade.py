@@ -11,7 +11,7 @@ WEB = some_id("img", 3)
 
 def _web(stable: int | None) -> World:
     releases = {number: release(number, amd64=variant(number, "p", index=number + 50)) for number in (4, 5, 9)}
-    web = image(3, releases, canary=9, **({} if stable is None else {"stable": stable}))
+    web = image(3, releases, "active", canary=9, **({} if stable is None else {"stable": stable}))
     return {
         "images": {"base": healthy(2), "web": web},
         "pools": [{"platform": HERE, "provider": "p", "paused": False}],
