@@ -24,16 +24,16 @@ from bench.rounds import interleaved
 from sandbay.adapters.store.migrate import migrate
 from sandbay.adapters.store.postgresql import PostgresqlStore
 from sandbay.adapters.store.sqlite import SqliteStore
-from sandbay.ports.changes import AddAudit, Change
+from sandbay.ports.changes import AddAudit, Change, PutNode
 from sandbay.ports.store import Store
-from tests.contracts.store_things import admitted, digest, entry, frozen, install, reserved
+from tests.contracts.store_things import admitted, digest, entry, frozen, held, install, node, release, reserved
 from tests.support.postgres import Server, missing
 
 T = TypeVar("T")
 Statements = Sequence[tuple[str, Any]]
 
-_EACH, _SLOTS, _AT_ONCE = 200, 1_000_000, 4
-"""Admissions of one measurement; places on the node; clients of the crowd."""
+_EACH, _NODES, _AT_ONCE = 200, 64, 4
+"""Admissions of one measurement, all on one node; nodes; clients of the crowd."""
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "recursive_triggers=ON")
 
 
@@ -64,7 +64,8 @@ def measure(rounds: int = 7) -> Iterator[Figure]:
 
 _SQLITE = Target(must=0.4, aim=0.6, at_least=True)
 _POSTGRESQL = Target(must=0.5, aim=0.8, at_least=True)
-_NUMBERS = count(1)
+_NUMBERS = count()
+_RELEASE = release()
 
 
 def _figure(database: _Database, clients: int, rounds: int) -> Figure:
@@ -105,9 +106,10 @@ def _numbers() -> list[int]:
 
 def _admission(number: int) -> Sequence[Change]:
     """What `app.admit_session` applies for a request with an idempotency key, the frozen document made here, too."""
-    it, done = frozen(), entry(str(number), f"ses_{number}")
+    it, on = frozen(_RELEASE), node(str(number // _EACH % _NODES)).id
     admission = replace(admitted(number, it), idempotency_key=f"key-{number}", body_hash=digest("body"))
-    return admission, reserved(number, it, slots=_SLOTS), AddAudit(done)
+    done = AddAudit(entry(str(number), f"ses_{number}"))
+    return admission, reserved(number, it, slots=_EACH, on=on), done
 
 
 def _written_down(store: Store) -> list[Statements]:
@@ -134,11 +136,18 @@ def _heard() -> Iterator[list[tuple[str, Any]]]:
         event.remove(Engine, "before_cursor_execute", hear)
 
 
+def _install(store: Store) -> None:
+    install(store)
+    for number in range(_NODES):
+        it = node(str(number))
+        store.apply(PutNode(it), held(_RELEASE.variants[0], it.id))
+
+
 def _sqlite(place: Path, stack: ExitStack) -> _Database:
     first, *others = (place / name for name in ("ours", "scribe", "bare"))
     migrate(first)
     with closing(SqliteStore(first)) as store:
-        install(store)
+        _install(store)
     for other in others:
         copyfile(first, other)
     stores = [stack.enter_context(closing(SqliteStore(path))) for path in (first, others[0])]
@@ -159,7 +168,7 @@ def _postgresql(stack: ExitStack) -> _Database:
     server = stack.enter_context(closing(Server(fsync=True)))
     first = server.database()
     with closing(PostgresqlStore(first)) as store:
-        install(store)
+        _install(store)
     scribe, replayed = server.copy(first), server.copy(first)
     ours, theirs = (stack.enter_context(closing(PostgresqlStore(url))) for url in (first, scribe))
     return _Database("PostgreSQL", _POSTGRESQL, ours, theirs, [_bare(replayed, stack) for _ in range(_AT_ONCE)])

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    literal_column,
 )
 
 from sandbay.adapters.store import channel_tables, standing_tables
@@ -271,7 +272,9 @@ allocations = table(
     info=keeps("id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"),
 )
 
-is_open = allocations.c.state != AllocationState.CLOSED
+# Said in the statement itself: with a parameter there neither database knows that the partial indexes hold the answer
+# before it sees the value, and SQLite plans the statement anew at each execution.
+is_open = allocations.c.state != literal_column(f"'{AllocationState.CLOSED}'")
 Index(
     "ix_allocations_open_of_session", allocations.c.session, unique=True, sqlite_where=is_open, postgresql_where=is_open
 )

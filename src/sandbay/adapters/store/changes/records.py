@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, bindparam, delete, insert
 
 from sandbay.adapters.store.changes.dispatch import Writes
+from sandbay.adapters.store.prepared import Prepared
 from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import audit, registry_secrets, uploads
 from sandbay.ports.changes import (
@@ -15,7 +16,7 @@ from sandbay.ports.changes import (
     PutRegistrySecret,
 )
 
-_ADD_AUDIT = insert(audit).inline()
+_ADD_AUDIT = Prepared(insert(audit).inline())
 _DROP_SECRET = delete(registry_secrets).where(registry_secrets.c.registry == bindparam("key"))
 _DROP_UPLOAD = delete(uploads).where(uploads.c.id == bindparam("key"))
 
@@ -39,7 +40,7 @@ def _drop_registry_secret(connection: Connection, change: DropRegistrySecret) ->
 
 
 def _add_audit(connection: Connection, change: AddAudit) -> None:
-    connection.execute(_ADD_AUDIT, values_of(change.entry))
+    _ADD_AUDIT(connection, values_of(change.entry))
 
 
 WRITES: Writes = {

@@ -1,10 +1,11 @@
 """Admission, reservation, and the moves of Sessions and allocations."""
 
-from sqlalchemy import Connection, Insert, bindparam, func, insert, null, select, update
+from sqlalchemy import Connection, bindparam, func, insert, null, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
-from sandbay.adapters.store.changes.guards import move, refuse_taken, refuse_unless, value_there
+from sandbay.adapters.store.changes.guards import move, refuse_unless
 from sandbay.adapters.store.columns import UtcTime
+from sandbay.adapters.store.prepared import Prepared
 from sandbay.adapters.store.queries.fleet import CURRENT_GENERATION
 from sandbay.adapters.store.rows import values_of
 from sandbay.adapters.store.tables import (
@@ -26,11 +27,16 @@ from sandbay.ports.changes import AdmitSession, Conflict, ConflictKind, MoveAllo
 _KEY_USED = select(idempotency_keys.c.session).where(
     idempotency_keys.c.project == bindparam("project"), idempotency_keys.c.key == bindparam("key")
 )
-_ADD_SESSION = insert(sessions).inline()
+_BEFORE_ADMISSION = Prepared(select(CURRENT_GENERATION.scalar_subquery(), _KEY_USED.scalar_subquery()))
+"""All that an admission relies on, in one look: a statement costs more than what it looks at."""
+
+_ADD_FROZEN, _ADD_SESSION, _USE_KEY, _ADD_ALLOCATION = (
+    Prepared(insert(table).inline()) for table in (frozen_releases, sessions, idempotency_keys, allocations)
+)
 _TEMPLATE_THERE = select(frozen_templates.c.digest).where(frozen_templates.c.digest == bindparam("digest"))
 
 
-def _add_event() -> Insert:
+def _add_event() -> Prepared:
     """What the Session is now, written down as an event."""
     now = select(
         sessions.c.id,
@@ -40,7 +46,7 @@ def _add_event() -> Insert:
         sessions.c.waiting_for,
         sessions.c.fault,
     ).where(sessions.c.id == bindparam("key"))
-    return insert(session_events).from_select([column.name for column in session_events.c], now)
+    return Prepared(insert(session_events).from_select([column.name for column in session_events.c], now))
 
 
 _ADD_EVENT = _add_event()
@@ -53,9 +59,9 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
     if session.template_digest != (change.template and change.template.document_digest):
         raise ValueError(f"Session {session.id} does not name the frozen Template that it is prepared with")
     use = {"project": session.project, "key": change.idempotency_key}
-    if change.idempotency_key is not None:
-        refuse_taken(connection, _KEY_USED, use, change)
-    generation = connection.execute(CURRENT_GENERATION).scalar_one()
+    generation, used_for = _BEFORE_ADMISSION.row(connection, use)
+    if used_for is not None:
+        raise Conflict(change, ConflictKind.TAKEN, used_for)
     refuse_unless(frozen.generation == generation, generation, change)
     row = {
         "id": session.frozen,
@@ -63,13 +69,13 @@ def _admit_session(connection: Connection, change: AdmitSession) -> None:
         "document": frozen.document.decode(),
         "content_key": frozen.content_key,
     }
-    connection.execute(insert(frozen_releases), row)
+    _ADD_FROZEN(connection, row)
     _keep_template(connection, change.template)
-    connection.execute(_ADD_SESSION, values_of(session))
-    connection.execute(_ADD_EVENT, {"key": session.id, "at": session.created_at})
+    _ADD_SESSION(connection, values_of(session))
+    _ADD_EVENT(connection, {"key": session.id, "at": session.created_at})
     if change.idempotency_key is not None:
         used = {**use, "body_hash": change.body_hash, "session": session.id}
-        connection.execute(insert(idempotency_keys), used)
+        _USE_KEY(connection, used)
 
 
 def _keep_template(connection: Connection, template: FrozenTemplate | None) -> None:
@@ -83,34 +89,36 @@ def _keep_template(connection: Connection, template: FrozenTemplate | None) -> N
 
 _OPEN_OF_SESSION = select(allocations.c.id).where(allocations.c.session == bindparam("session"), is_open)
 _FROZEN_KEY = select(frozen_releases.c.content_key).where(frozen_releases.c.id == bindparam("frozen"))
-_HELD = (
-    select(readiness.c.state, pins.c.node)
-    .select_from(readiness)
-    .outerjoin(pins, (pins.c.node == readiness.c.node) & (pins.c.content_key == readiness.c.content_key))
-    .where(readiness.c.node == bindparam("node"), readiness.c.content_key == bindparam("key"))
+_STATE = select(readiness.c.state).where(
+    readiness.c.node == bindparam("node"), readiness.c.content_key == bindparam("key")
 )
+_PINNED = select(pins.c.node).where(pins.c.node == bindparam("node"), pins.c.content_key == bindparam("key"))
 _OPEN_ON_NODE = select(func.count()).select_from(allocations).where(allocations.c.node == bindparam("node"), is_open)
 _NEXT_ORDINAL = select(func.coalesce(func.max(allocations.c.ordinal), 0) + 1).where(
     allocations.c.session == bindparam("session")
 )
+_RELIED_ON = (_FROZEN_KEY, _OPEN_OF_SESSION, _STATE, _PINNED, _OPEN_ON_NODE, _NEXT_ORDINAL)
+_BEFORE_RESERVATION = Prepared(select(*(it.scalar_subquery() for it in _RELIED_ON)))
+"""The same for a reservation."""
 
 
 def _reserve(connection: Connection, change: Reserve) -> None:
     allocation = change.allocation
-    of, on = {"session": allocation.session}, {"node": allocation.node, "key": change.key}
-    frozen_key = value_there(connection, _FROZEN_KEY, {"frozen": allocation.frozen}, change)
+    of = {"frozen": allocation.frozen, "session": allocation.session, "node": allocation.node, "key": change.key}
+    frozen_key, open_one, state, pinned, active, ordinal = _BEFORE_RESERVATION.row(connection, of)
+    if frozen_key is None:
+        raise Conflict(change, ConflictKind.MISSING)
     if frozen_key != change.key:
         raise ValueError(f"allocation {allocation.id} is not for the content of its frozen release")
-    refuse_taken(connection, _OPEN_OF_SESSION, of, change)
-    state, pinned = connection.execute(_HELD, on).first() or (ReadinessState.ABSENT, None)
-    refuse_unless(state is ReadinessState.READY, state, change)
+    if open_one is not None:
+        raise Conflict(change, ConflictKind.TAKEN, open_one)
+    found = ReadinessState(state or ReadinessState.ABSENT)
+    refuse_unless(found is ReadinessState.READY, found, change)
     refuse_unless(pinned is not None, "unpinned", change)
-    active = connection.execute(_OPEN_ON_NODE, on).scalar_one()
     if active >= change.slots:
         raise Conflict(change, ConflictKind.FULL, active)
-    ordinal = connection.execute(_NEXT_ORDINAL, of).scalar_one()
     row = {**values_of(allocation), "ordinal": ordinal, "opened_at": change.at, "moved_at": change.at}
-    connection.execute(insert(allocations), row)
+    _ADD_ALLOCATION(connection, row)
 
 
 _SESSION_STATE = select(sessions.c.state).where(sessions.c.id == bindparam("key"))
@@ -132,7 +140,7 @@ def _move_session(connection: Connection, change: MoveSession) -> None:
     ended_at = change.at if change.to in FINAL else None
     values = {"key": change.session, "to": change.to, "fault": change.fault, "ended_at": ended_at}
     move(connection, _SESSION_STATE, _MOVE_SESSION, values, change)
-    connection.execute(_ADD_EVENT, {"key": change.session, "at": change.at})
+    _ADD_EVENT(connection, {"key": change.session, "at": change.at})
 
 
 _ALLOCATION_STATE = select(allocations.c.state).where(allocations.c.id == bindparam("key"))
