@@ -23,7 +23,7 @@ from sandbay.domain.reasons import Reason
 from sandbay.ports.provider import Stream
 from tests.contracts.provider_harness import order_for, refused
 from tests.providers.real_oci import ORDER, STEPS, Images, Installation, Ran, order
-from tests.support.tar_entries import Entry, file
+from tests.support.tar_entries import Entry, device, fifo, file, folder, symlink
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
@@ -168,6 +168,29 @@ def test_a_start_that_the_image_forbids_frees_everything(
         here.provider.create(refused_order)
     assert list(here.provider.list_allocations()) == []
     assert here.provider.presence(refused_order.allocation) is Presence.ABSENT
+    here.provider.close()
+    assert here.left() == {}
+
+
+UNFIT: dict[str, list[Entry]] = {
+    "a file": [file("workspace")],
+    "a link": [symlink("workspace", "/srv"), folder("srv")],
+    "a link out": [symlink("workspace", "../../../tmp")],
+    "a link to nothing": [symlink("dev", "/nowhere")],
+    "/proc": [symlink("proc", "/bin")],
+    "/sys": [file("sys")],
+    "/dev": [device("dev", 1, 3)],
+    "a folder of users": [folder("etc/passwd")],
+    "an endless group": [symlink("etc/group", "../group"), fifo("group")],
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_what_no_host_could_start_is_the_images_fault(here: Installation, what: str) -> None:
+    """Told as the host's it would be tried again for ever, on every node."""
+    with refused(Reason.NOT_AN_IMAGE):
+        here.provider.probe(here.images.variant(f"unfit-{what.replace('/', '')}", UNFIT[what]))
+    here.provider.probe(here.images.plain())
     here.provider.close()
     assert here.left() == {}
 

@@ -128,6 +128,11 @@ def device(name: str | bytes, major: int, minor: int, kind: bytes = b"3", **more
     return Entry(_bytes(name), kind=kind, device=(major, minor), **more)
 
 
+def fifo(name: str | bytes, **more: Any) -> Entry:
+    """Return a named pipe."""
+    return Entry(_bytes(name), kind=b"6", **more)
+
+
 def whiteout(name: str | bytes) -> Entry:
     """Return what hides `name` of the layers below."""
     parent, slash, last = _bytes(name).rpartition(b"/")

@@ -213,7 +213,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.MALFORMED_ARCHIVE: About(_G.CONTENT, "The archive is not well-formed.", _A),
     Reason.AMBIGUOUS_ARCHIVE: About(_G.CONTENT, "There are several images; say which.", _A),
     Reason.BLOB_MISSING: About(_G.CONTENT, "A blob that the manifest names is not there.", _A),
-    Reason.NOT_AN_IMAGE: About(_G.CONTENT, "It is an artifact of another kind.", _A),
+    Reason.NOT_AN_IMAGE: About(_G.CONTENT, "It is an artifact of another kind, or no sandbox can be made of it.", _A),
     Reason.PLATFORM_MISMATCH: About(_G.CONTENT, "None of its platforms is wanted here.", _A),
     Reason.UNSUPPORTED_MEDIA_TYPE: About(_G.CONTENT, "A document or layer is of a type we do not read.", _A),
     Reason.INVALID_DIGEST: About(_G.CONTENT, "The text is no digest.", _A),

@@ -14,6 +14,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 
 MAX_DEPTH = 64
+_DIGITS = 40
 
 # A string may lack its end here: that is json's to say, and makes no string be scanned twice.
 _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
@@ -107,7 +108,9 @@ def _read(data: bytes, reason: Reason, what: str) -> object:
     if _too_deep(data):
         raise empty.fault(f"it is nested deeper than {MAX_DEPTH}")
     try:
-        value: object = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
+        value: object = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_whole, parse_constant=_no_number
+        )
     except (ValueError, RecursionError) as error:
         raise empty.fault(f"it is no JSON: {error}") from None
     return value
@@ -130,6 +133,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         raise ValueError("a member stands there twice")
     return members
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number has more than {_DIGITS} digits")
+    return int(digits)
 
 
 def _no_number(name: str) -> float:

@@ -190,7 +190,10 @@ class Provider(Protocol):
         """
 
     def probe(self, variant: Variant) -> None:
-        """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start."""
+        """Start a real sandbox from the variant and destroy it. Refuses with the reason why it does not start.
+
+        With a reason of the group content where no other node would start it either, `not_an_image` among them.
+        """
 
     def trial(self, variant: Variant) -> AbstractContextManager[Trial]:
         """A sandbox of the variant as its config wants it, until the block ends.

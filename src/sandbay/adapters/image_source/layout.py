@@ -102,7 +102,7 @@ def _entries(tree: Tree, limits: Limits) -> tuple[IndexEntry, ...]:
 def _small(tree: Tree, name: str, bound: int) -> bytes:
     file = tree.open(name)
     if file is None:
-        raise RefusedError(Reason.MALFORMED_LAYOUT, f"the layout has no {name}")
+        raise RefusedError(Reason.MALFORMED_LAYOUT, f"it has no {name}, which every OCI image layout has")
     with file:
         data = file.read(bound + 1)
     check_limit("manifest_bytes", len(data), bound)

@@ -8,6 +8,8 @@ from sandbay.adapters.providers.oci.ranges import RANGE
 from sandbay.domain.command import WORKSPACE, TerminalSize, User
 
 _DEV = "/dev"
+MOUNT_POINTS = ("/proc", _DEV, "/sys", WORKSPACE)
+"""Where something is mounted over what an image has there, which can only be a folder, or nothing."""
 INIT = f"{_DEV}/.sandbay-init"
 SPAWNER = (INIT,)
 REAPER = (INIT, "-P")

@@ -9,8 +9,8 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -82,6 +82,17 @@ class SandboxRoot:
             if not stat.S_ISREG(status.st_mode) or status.st_size > _PASSWD_LIMIT:
                 message = f"the sandbox's {path} is no regular file, or larger than {_PASSWD_LIMIT} bytes"
                 raise RefusedError(Reason.START_FAILED, message, details={"path": path, "size": status.st_size})
+
+    def refuse_unfit(self, mount_points: Sequence[str], files: Sequence[str]) -> None:
+        """Refuse with `not_an_image` a tree that no host could start, for what the image has at these paths."""
+        for path in mount_points:
+            with suppress(FileNotFoundError), self.held(path, follow=False) as handle:
+                if not stat.S_ISDIR(os.fstat(handle).st_mode):
+                    raise _unfit(f"its {path} is no folder", {"path": path})
+        try:
+            self.refuse_endless(*files)
+        except RefusedError as error:
+            raise _unfit(error.refusal.message, error.refusal.details) from error
 
     def make_folders(self, path: str, uid: int, gid: int) -> None:
         """Make a folder and its missing parents, 0755, owned by ids of the sandbox.
@@ -155,3 +166,7 @@ def absolute(path: str) -> str:
     if not path or "\0" in path:
         raise RefusedError(Reason.PATH_INVALID, "the path is empty or has a NUL byte", param="path")
     return posixpath.join(WORKSPACE, path)
+
+
+def _unfit(why: str, facts: Mapping[str, object]) -> RefusedError:
+    return RefusedError(Reason.NOT_AN_IMAGE, f"no sandbox can be made of it: {why}", details=facts)

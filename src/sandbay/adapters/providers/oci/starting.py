@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sandbay.adapters.providers.oci.allocations import AllocationRecord
-from sandbay.adapters.providers.oci.bundle import INIT, Parts, Program, spec
+from sandbay.adapters.providers.oci.bundle import INIT, MOUNT_POINTS, Parts, Program, spec
 from sandbay.adapters.providers.oci.calls import Call, Sandbox
 from sandbay.adapters.providers.oci.cgroups import (
     Cgroups,
@@ -101,7 +101,8 @@ class Starter:
     def start(self, record: AllocationRecord, image: HeldImage, places: Places, *, prove_only: bool) -> None:
         """Returns when a program has run inside. `prove_only` leaves the image's user and folders out of it.
 
-        Refuses with `start_failed`, `user_not_found`, `invalid_workdir`.
+        Refuses with `start_failed`, `user_not_found`, `invalid_workdir`; to prove, with `not_an_image`, too: nobody has
+        written into the tree then, so that what is unfit in it is the image's.
         """
         self._make_folders(places)
         root = rootfs.assemble(
@@ -167,6 +168,8 @@ class Starter:
     ) -> None:
         """Give the workspace to the image's user and make the image's working directory."""
         with SandboxRoot(root, record.base) as inside:
+            if prove_only:
+                inside.refuse_unfit(MOUNT_POINTS, USER_FILES)
             inside.refuse_endless(*USER_FILES)
             user = _ROOT if prove_only else image_user(inside, config)
             inside.make_folders(WORKSPACE, 0, 0)
