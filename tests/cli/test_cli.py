@@ -179,7 +179,7 @@ def test_run_as_json_is_one_document(environ: Point, sandbay: Sandbay) -> None:
 
 @pytest.mark.parametrize("code", ["image_unknown", "image_unsupported", "image_not_ready", "a_code_of_tomorrow"])
 def test_a_refusal_is_two_lines_and_125(environ: Point, sandbay: Sandbay, code: str) -> None:
-    with scripted(answering({CREATE: refusal(400, code)})) as server:
+    with scripted(answering({CREATE: refusal(400, code, details={"n": 1})})) as server:
         environ(server.url)
         said = sandbay("run", "weg", "--", "true")
         assert (said.code, said.out) == (125, "")
@@ -187,6 +187,12 @@ def test_a_refusal_is_two_lines_and_125(environ: Point, sandbay: Sandbay, code: 
         assert first == f"sandbay: because {code} ({code})"
         assert second.startswith("  ")
         assert server.whats() == [CREATE]
+
+
+def test_where_there_is_nothing_to_add_nothing_is_added(environ: Point, sandbay: Sandbay) -> None:
+    with scripted(answering({CREATE: refusal(400, "invalid_body", param="env")})) as server:
+        environ(server.url)
+        assert sandbay("run", "weg", "--", "true").err == "sandbay: env: because invalid_body (invalid_body)\n"
 
 
 def test_with_json_the_envelope_stands_alone(environ: Point, sandbay: Sandbay) -> None:

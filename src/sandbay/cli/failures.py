@@ -50,8 +50,10 @@ _NEXT = {
     "image_unknown": "See what there is: sandbay images ls",
     "channel_unknown": "See its channels: sandbay images inspect NAME",
     "release_unknown": "See its releases: sandbay images inspect NAME",
-    "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…",
-    "not_found": "See what there is: sandbay sessions ls",
+    "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…; of a registry HOST/REPOSITORY[:TAG][@sha256:…]",
+    "not_found": "See what there is: ls of the same kind, as sandbay sessions ls",
+    "scope_unknown": "See what there is: sandbay scopes ls",
+    "template_unknown": "See what there is: sandbay templates ls",
     "image_retired": "Choose another image: sandbay images ls",
     "release_retired": "Choose another release: sandbay images inspect NAME",
     "release_pending": "Watch it: sandbay images readiness NAME",
@@ -96,9 +98,12 @@ def report(error: Named, *, as_json: bool) -> None:
     own = error.next_step if isinstance(error, CommandError) else ""
     where = clean(f"{getattr(error, 'param', None) or ''}: ") if error.code == "invalid_body" else ""
     print(f"sandbay: {where}{clean(error.message)} ({clean(error.code)})", file=sys.stderr)
-    for it in error.envelope()["error"]["details"].get("lost", ()):
+    details = error.envelope()["error"]["details"]
+    for it in details.get("lost", ()):
         print(f"  {clean(_loses(it))}", file=sys.stderr)
-    print(f"  {own or _NEXT.get(error.code, _OTHERWISE)}", file=sys.stderr)
+    following = own or _NEXT.get(error.code) or (_OTHERWISE if details else "")
+    if following:
+        print(f"  {following}", file=sys.stderr)
 
 
 def _loses(it: Mapping[str, Any]) -> str:

@@ -147,6 +147,8 @@ def parse_oci(text: str) -> OciReference | Malformed:
     """Read a registry reference, with the defaults that docker's own clients fill in."""
     if not text.isascii() or not text.isprintable() or " " in text:
         return Malformed("a reference has printable ASCII characters only, no spaces")
+    if "://" in text:
+        return Malformed("a reference is no URL: leave out what stands before the registry's host")
     if _HEX_ID.fullmatch(text):
         return Malformed("64 hex digits alone are an image id, not a reference")
     rest, at, digest = text.partition("@")
