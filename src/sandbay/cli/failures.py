@@ -50,7 +50,7 @@ _NEXT = {
     "image_unknown": "See what there is: sandbay images ls",
     "channel_unknown": "See its channels: sandbay images inspect NAME",
     "release_unknown": "See its releases: sandbay images inspect NAME",
-    "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…; of a registry HOST/REPOSITORY[:TAG][@sha256:…]",
+    "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…; of a registry HOST/PATH[:TAG]",
     "not_found": "See what there is: ls of the same kind, as sandbay sessions ls",
     "scope_unknown": "See what there is: sandbay scopes ls",
     "template_unknown": "See what there is: sandbay templates ls",
