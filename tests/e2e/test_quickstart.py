@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.example_images import BUILT, ROOT
 from tests.support.leaks import leftovers
+from tools.quickstart.__main__ import main, take_turn
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -21,6 +22,15 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sandbay-tour-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
         yield Path(folder) / "home"
+
+
+def test_one_tour_at_a_time(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turn = take_turn(home)
+    assert turn is not None
+    with turn:
+        assert main(["--home", str(home)]) == 1
+    assert "another tour goes through" in capsys.readouterr().err
+    assert not home.exists()
 
 
 def test_the_tour_shows_what_it_says_and_leaves_nothing(layouts: Path, home: Path) -> None:

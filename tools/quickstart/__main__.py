@@ -5,6 +5,9 @@ and the npm registry, nothing else.
 """
 
 import argparse
+import hashlib
+import os
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +24,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The whole tour; 0 when every step did what it shows."""
     options = _options(arguments)
     begun = time.monotonic()
+    turn = take_turn(options.home)
+    if turn is None:
+        print(
+            f"quickstart: another tour goes through {options.home}; wait for its end, or name another --home",
+            file=sys.stderr,
+        )
+        return 1
+    with turn:
+        return _tour(options, begun)
+
+
+def take_turn(home: Path) -> socket.socket | None:
+    """Held by one tour of an installation at a time; the kernel lets go of it with the process, and no file is left."""
+    turn = socket.socket(socket.AF_UNIX)
+    try:
+        turn.bind(b"\0sandbay-quickstart " + hashlib.sha256(os.fsencode(home.absolute())).digest())
+    except OSError:
+        turn.close()
+        return None
+    return turn
+
+
+def _tour(options: argparse.Namespace, begun: float) -> int:
     guide = Guide(options.home)
     code = _walk(guide, STEPS)
     if options.exit:
