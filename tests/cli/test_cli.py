@@ -190,9 +190,17 @@ def test_a_refusal_is_two_lines_and_125(environ: Point, sandbay: Sandbay, code: 
 
 
 def test_where_there_is_nothing_to_add_nothing_is_added(environ: Point, sandbay: Sandbay) -> None:
+    with scripted(answering({CREATE: refusal(400, "a_code_of_tomorrow")})) as server:
+        environ(server.url)
+        assert sandbay("run", "weg", "--", "true").err == "sandbay: because a_code_of_tomorrow (a_code_of_tomorrow)\n"
+
+
+def test_a_bad_body_names_its_field_and_where_to_look(environ: Point, sandbay: Sandbay) -> None:
     with scripted(answering({CREATE: refusal(400, "invalid_body", param="env")})) as server:
         environ(server.url)
-        assert sandbay("run", "weg", "--", "true").err == "sandbay: env: because invalid_body (invalid_body)\n"
+        first, second = sandbay("run", "weg", "--", "true").err.splitlines()
+        assert first == "sandbay: env: because invalid_body (invalid_body)"
+        assert "--help" in second
 
 
 def test_with_json_the_envelope_stands_alone(environ: Point, sandbay: Sandbay) -> None:

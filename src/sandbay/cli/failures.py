@@ -47,6 +47,7 @@ class CommandError(Exception):
 
 
 _NEXT = {
+    "invalid_body": "See what is taken: the same command with --help",
     "image_unknown": "See what there is: sandbay images ls",
     "channel_unknown": "See its channels: sandbay images inspect NAME",
     "release_unknown": "See its releases: sandbay images inspect NAME",

@@ -10,8 +10,6 @@ from sandbay.api.wire.images import PointerOut
 from sandbay.app.channels import ChannelView
 from sandbay.domain.catalog import ChannelMove
 
-FORCE = "Move although somebody who has an image now would have none then, such as Templates whose tools are missing."
-
 FORCE = "Move although somebody who has an image now would have none then: a Template whose tools are missing, say."
 
 ReleaseNumber = Annotated[int, Field(ge=1, le=999_999_999)]
