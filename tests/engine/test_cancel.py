@@ -243,7 +243,9 @@ def test_two_that_fail_at_layers_of_each_other_both_end(host: Host) -> None:
 def test_a_killed_process_hands_its_layer_to_who_waits(host: Host, variants: list[Variant], tmp_path: Path) -> None:
     """The one who makes it is killed in the middle of the layer; the other one, in this process, makes it then."""
     program = test_store.PREPARER.replace("ignore)", "halt)").replace(
-        "print(", "halt = lambda it: it.bytes_done > 50_000 and (print('half', flush=True), sys.stdin.read())\nprint(", 1
+        "print(",
+        "halt = lambda it: it.bytes_done > 50_000 and (print('half', flush=True), sys.stdin.read())\nprint(",
+        1,
     )
     command = [sys.executable, "-c", program, str(tmp_path), str(tmp_path / "layout"), "one"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
