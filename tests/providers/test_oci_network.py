@@ -292,7 +292,9 @@ def test_losing_the_network_cuts_what_is_open_and_what_runs_in_the_background(he
     one = here.start(plain, network=Network.DISABLED, setup_network=Network.ENABLED)
     beside_it = here.start(plain, network=Network.ENABLED)
     for each in (one, beside_it):
-        here.run(each, f"(sleep 4320 | nc {near.PUBLIC} {near.TICKS}) >heard 2>&1 &")
+        here.run(
+            each, f": >heard; (sleep 4320 | nc {near.PUBLIC} {near.TICKS}) >>heard 2>&1 &"
+        )  # it is there to be counted
         _hears(here, each, 5)
     here.provider.set_network(one, Network.DISABLED)
     _hears(here, beside_it, 5)  # what had reached the sandbox by then has been written, too
