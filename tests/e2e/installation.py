@@ -87,6 +87,11 @@ class Installation:
         return self.pid
 
     @property
+    def node_home(self) -> Path:
+        """Where its node keeps images and sandboxes."""
+        return self.home / "nodes" / "oci"
+
+    @property
     def pid(self) -> int:
         """The pid that serves it."""
         return int((self.home / "lock").read_text())

@@ -56,7 +56,7 @@ class InProcess:
             rig.append(RiggedProvider(open_provider(*arguments)))
             return rig[0]
 
-        monkeypatch.setattr("sandbay.entrypoints.embedded.open_provider", open_rigged)
+        monkeypatch.setattr("sandbay.entrypoints.local_node.open_provider", open_rigged)
         self._embedded = Embedded(Settings(house.home, house.run, house.port))
         self._embedded.start()
         self._server = self._embedded.http()

@@ -80,27 +80,27 @@ def test_who_is_not_root_is_told_what_to_do(nothing: Installation, monkeypatch: 
 
 
 def test_the_store_is_told_as_it_lies_there(nothing: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = nothing.home / "store"
+    store = nothing.node_home / "store"
     here = Settings(nothing.home, nothing.run, store_budget=DiskBudget(bytes=1024**3))
-    assert list(examine._store(here)) == [], "no store, nothing to say"
+    assert list(examine._store(here, "oci")) == [], "no store, nothing to say"
     for name in ("records", "layers", "l/aaaaaaaa", "staging/cut"):
         (store / name).mkdir(parents=True)
     layer = {"short": "aaaaaaaa", "bytes": 5 * 1024**3, "entries": 1}
     (store / "layers" / f"{'a' * 64}.json").write_text(json.dumps(layer))
     (store / "records" / f"{'b' * 64}.json").write_text(json.dumps({"layers": [{"key": f"sha256:{'a' * 64}"}]}))
-    whole, budget = examine._store(here)
+    whole, budget = examine._store(here, "oci")
     assert (whole.name, whole.ok, whole.fatal) == ("store", True, False)
     assert "1 releases in 1 layers; 1 leftovers" in whole.says
     assert (budget.name, budget.ok, budget.fatal) == ("budget", False, False)
     assert "5.0 GiB of 1.0 GiB" in budget.says
     assert "images df" in budget.do
     (store / "l" / "aaaaaaaa").rmdir()
-    torn, budget = examine._store(here)
+    torn, budget = examine._store(here, "oci")
     assert (torn.ok, budget.ok) == (False, True)
     assert "1 releases and 1 layers are not whole" in torn.says
     assert "images verify" in torn.do
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert list(examine._store(here)) == [], "who may not look says nothing"
+    assert list(examine._store(here, "oci")) == [], "who may not look says nothing"
 
 
 def test_a_runtime_that_was_named_and_cannot_run_is_a_finding(nothing: Installation) -> None:

@@ -54,7 +54,7 @@ def up_to_die(house: Installation, step: str, number: int) -> subprocess.Popen[b
 
 def leftovers(house: Installation) -> list[str]:
     """What lies in the store and belongs to nothing."""
-    store = house.home / "store"
+    store = house.node_home / "store"
     trees = {json.loads(path.read_text())["short"] for path in (store / "layers").iterdir()}
     loose = [path.name for path in (store / "l").iterdir() if path.name not in trees]
     return [*loose, *(path.name for path in (store / "staging").iterdir())]

@@ -14,7 +14,7 @@ def test_bytes_lost_on_the_node_start_nothing(house: Installation) -> None:
     """What the node kept of the image is damaged behind its back: the start notices."""
     assert house.register("lost", house.image("lost")).code == 0
     digest = house.ok("images", "inspect", "lost:1", "--json").data["release"]["variants"][0]["digest"]
-    copy = house.home / "store" / "meta" / digest.replace(":", "/")
+    copy = house.node_home / "store" / "meta" / digest.replace(":", "/")
     copy.write_bytes(copy.read_bytes().replace(b"{", b"["))
     done = house.cli("run", "lost", "--wait", "0", "--json", "--", "cat", "/which")
     reasons.note(done.err)

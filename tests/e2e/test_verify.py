@@ -41,7 +41,7 @@ def test_a_flipped_byte_is_found_and_fetched_again(house: Installation) -> None:
     assert house.ok("images", "verify", "--json").data["seen"] == "whole"
     session = house.ok("sessions", "create", "--image", "web", "--json").data["id"]
 
-    flip(house.home / "store")
+    flip(house.node_home / "store")
     found = house.cli("images", "verify", "web", "--json")
     assert (found.code, found.err, found.data["seen"]) == (125, "", "damaged")
     (node,) = found.data["items"][0]["nodes"]

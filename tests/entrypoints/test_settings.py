@@ -203,7 +203,7 @@ def test_bounds_count_where_images_are_read_and_where_they_are_unpacked(tmp_path
     source = LayoutSource(lambda: FolderTree(FIXTURES / "d16-bomb" / "layout"))
     (bomb,) = source.read(Wanted([Platform("linux", "amd64")]), blobs, lambda _: None)
     where = Settings(home, run, image_limits={"unpacked_bytes": 1 << 20})
-    provider = open_provider(where, blobs, "ins_00000000000000000000")
+    provider = open_provider(where, "oci", blobs, "ins_00000000000000000000")
     with pytest.raises(RefusedError) as caught:
         provider.prepare(bomb, lambda _: None)
     assert caught.value.refusal.details["bound"] == 1 << 20

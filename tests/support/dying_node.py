@@ -9,6 +9,6 @@ from tests.support.killing import die_at
 
 if __name__ == "__main__":
     step, number, *arguments = sys.argv[1:]
-    die_at(step, int(number), Path(os.environ["SANDBAY_HOME"]) / "store")
+    die_at(step, int(number), Path(os.environ["SANDBAY_HOME"], "nodes", "oci", "store"))
     sys.argv[1:] = arguments
     main()

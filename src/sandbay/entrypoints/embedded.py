@@ -1,32 +1,26 @@
-"""Core, one local node and the HTTP interface in one process, composed by hand.
+"""Core, its local nodes and the HTTP interface in one process, composed by hand.
 
 SIGTERM stops the process and leaves sandboxes running: the next start adopts them. SIGINT (Ctrl-C, and what
 `sandbay down` sends) ends every Session first.
 """
 
-import os
-import platform
 import socket
+from contextlib import ExitStack
 
 import structlog
 import uvicorn
 
 from sandbay.adapters.node_link.inprocess import InProcessLink
 from sandbay.app.core import SYSTEM
-from sandbay.app.installation import host_platform
 from sandbay.app.nodes import NodeReports
 from sandbay.app.sessions import end_session
-from sandbay.domain.deployment import Pool, SandboxSize
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.entrypoints.core import CoreProcess
 from sandbay.entrypoints.identities import identities
-from sandbay.entrypoints.providers import open_provider
+from sandbay.entrypoints.local_node import LocalNode, pool_names
 from sandbay.entrypoints.settings import Settings
-from sandbay.node.agent import Agent, Identity
 from sandbay.ports.store import Sessions
 
-LOCAL_POOL = "local"
-_LEAST_SLOTS = 8
 _END_SECONDS = 30.0
 _PASS_SECONDS = 1.0
 _PASS_GAP = 0.02
@@ -42,17 +36,25 @@ class Embedded:
         self._link = InProcessLink()
         self._process = CoreProcess(settings, self._link)
         self.core = self._process.core
-        who = identities(settings.home)
-        self._provider = open_provider(settings, self.core.blobs, who.installation)
-        size = SandboxSize()
-        identity = Identity(who.node, platform.node() or "local", self._provider.runtime, host_platform(), slots(size))
-        self._agent = Agent(identity, self._provider, self._link, self.core.clock)
+        self._nodes: list[LocalNode] = []
+        self._open = ExitStack()
+        try:
+            who = identities(settings.home, settings.providers)
+            for kind in settings.providers:
+                node = LocalNode(settings, kind, self.core, self._link, who)
+                self._open.callback(node.close)
+                self._nodes.append(node)
+        except BaseException:
+            self.close()
+            raise
+        self._names = pool_names(settings.providers)
 
     def start(self) -> None:
-        """Make the installation if it is new, connect the node, begin to reconcile."""
-        self._process.install([Pool(LOCAL_POOL, self._provider.declaration.kind, host_platform())])
+        """Make the installation if it is new, connect the nodes, begin to reconcile."""
+        self._process.install([node.pool(name) for node, name in zip(self._nodes, self._names, strict=True)])
         self._link.serve(NodeReports(self.core))
-        self._agent.start()
+        for node in self._nodes:
+            node.start()
         self._process.begin()
 
     def http(self) -> uvicorn.Server:
@@ -78,12 +80,5 @@ class Embedded:
     def close(self) -> None:
         """Stop reconciling and serving commands. Sandboxes that run go on."""
         self._process.rest()
-        self._agent.close()
-        self._provider.close()
+        self._open.close()
         self._process.close()
-
-
-def slots(size: SandboxSize) -> int:
-    """How many sandboxes of this size the host's memory holds, at least 8: most are idle most of the time."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_LEAST_SLOTS, memory // size.memory)

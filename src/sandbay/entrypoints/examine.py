@@ -12,7 +12,7 @@ from sandbay.adapters.builders import bootstrap, buildah
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 from sandbay.engine.state import look
-from sandbay.entrypoints.providers import open_provider
+from sandbay.entrypoints.providers import node_home, open_provider
 from sandbay.entrypoints.settings import Settings
 from sandbay.ports.provider import Finding
 
@@ -22,10 +22,12 @@ _GIB = 1024**3
 
 def examine(settings: Settings) -> Sequence[Finding]:
     """What the provider says of the host, in folders that are gone afterwards, and what the rest of us needs."""
-    return [*_provider(settings), *_home(settings.home), *_store(settings), _builder()]
+    nodes = [finding for kind in settings.providers for finding in _provider(settings, kind)]
+    stores = [finding for kind in settings.providers for finding in _store(settings, kind)]
+    return [*nodes, *_home(settings.home), *stores, _builder()]
 
 
-def _provider(settings: Settings) -> Sequence[Finding]:
+def _provider(settings: Settings, kind: str) -> Sequence[Finding]:
     if os.geteuid() != 0:
         says = "this process is not root, so most cannot be looked at"
         return [
@@ -37,7 +39,7 @@ def _provider(settings: Settings) -> Sequence[Finding]:
         home.chmod(0o711)
         scratch = replace(settings, home=home / "home", run=home / "run")
         try:
-            provider = open_provider(scratch, FolderBlobs(home / "blobs"), "ins_doctor")
+            provider = open_provider(scratch, kind, FolderBlobs(home / "blobs"), "ins_doctor")
         except RefusedError as error:
             do = "leave SANDBAY_RUNTIME out, or name one that sandbay doctor then says could be used"
             return [Finding("runtimes", ok=False, says=error.refusal.message, reason=error.refusal.reason, do=do)]
@@ -63,9 +65,9 @@ def _home(home: Path) -> Iterator[Finding]:
     yield Finding("room", ok=free >= _ENOUGH, says=says, fatal=False, do=do)
 
 
-def _store(settings: Settings) -> Iterator[Finding]:
-    """The node's images as they lie there: whole or not, and how much of what they may take."""
-    root = settings.home / "store"
+def _store(settings: Settings, kind: str) -> Iterator[Finding]:
+    """A node's images as they lie there: whole or not, and how much of what they may take."""
+    root = node_home(settings, kind) / "store"
     state = look(root) if os.access(settings.home, os.R_OK | os.X_OK) and os.access(root, os.R_OK) else None
     if state is None:
         return

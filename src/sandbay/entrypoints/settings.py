@@ -24,6 +24,8 @@ _WIDEST = 8
 DATABASE_VARIABLE = "SANDBAY_DATABASE"
 """Where `--database` may stand instead: what is on a command line every user of the host can read."""
 
+PROVIDERS_VARIABLE = "SANDBAY_PROVIDERS"
+DEFAULT_PROVIDERS = ("oci",)
 BLOBS_VARIABLE = "SANDBAY_BLOBS"
 BUDGET_VARIABLE, MARKS_VARIABLE = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
 _WHOLE = 100
@@ -44,7 +46,8 @@ class Settings:
     home: Path
     run: Path
     port: int = DEFAULT_PORT
-    provider: str = "oci"
+    providers: tuple[str, ...] = DEFAULT_PROVIDERS
+    """What this host runs sandboxes with: a local node for each."""
     runtime: str = "auto"
     """What the local node starts sandboxes with; `auto` is what the provider finds best on this host."""
     plain_registries: tuple[str, ...] = ()
@@ -109,7 +112,8 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
 
     Lists, with commas: `SANDBAY_PLAIN_REGISTRIES`, the registries that are spoken to without TLS, none by itself;
     `SANDBAY_NETWORK_ALLOW`, addresses and networks that sandboxes may reach although they are the host's or private;
-    `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers.
+    `SANDBAY_NAMESERVERS`, whom sandboxes ask for names instead of the host's nameservers;
+    `SANDBAY_PROVIDERS`, what this host runs sandboxes with, a local node for each, `oci` where nothing is said.
     `SANDBAY_BUILD_CACHE` is a folder that keeps what was built, so that a new installation need not build it again.
     `SANDBAY_BLOBS_USERNAME` and `SANDBAY_BLOBS_PASSWORD` may say who we are to the registry that holds the blobs.
     `SANDBAY_RUNTIME` names the runtime of the local node (crun, runc), which has to prove itself on this host.
@@ -133,6 +137,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
         blobs=blobs_place(place) if place else None,
         blobs_login=Credentials(username, password) if username and password else None,
+        providers=tuple(dict.fromkeys(_listed(PROVIDERS_VARIABLE))) or DEFAULT_PROVIDERS,
         runtime=os.environ.get("SANDBAY_RUNTIME") or "auto",
         store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
         image_limits=dict(map(_bound, _listed(LIMITS_VARIABLE))),
