@@ -72,6 +72,8 @@ def test_a_session_is_followed_to_its_end(served: Served) -> None:
             "at": session["created_at"],
             "waiting_for": None,
             "reason": None,
+            "foretold": None,
+            "ended_because": None,
         }
         assert (stream.until("state")["status"], stream.last_id) == ("running", "2")
         served.project.delete(path)

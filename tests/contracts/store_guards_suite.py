@@ -75,7 +75,7 @@ FROZEN = {
     "keys": {"id", "kind", "principal", "hash", "created_at", "project", "confinement"},
     "sessions": {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
     },
     "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "promotions": {

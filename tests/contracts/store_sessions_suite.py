@@ -7,8 +7,9 @@ import pytest
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import AllocationId, FrozenId, NodeId, ProjectId, SessionId
+from sandbay.domain.life import EndCause, Foretold, Life
 from sandbay.domain.readiness import Readiness, ReadinessState
-from sandbay.domain.session import SessionState, WaitingFor
+from sandbay.domain.session import Session, SessionState, WaitingFor
 from sandbay.ports.changes import (
     AddProject,
     AdmitSession,
@@ -20,6 +21,7 @@ from sandbay.ports.changes import (
     SetDeployment,
     Unpin,
 )
+from sandbay.ports.lives import Foretell, UseSession
 from sandbay.ports.records import Created, Page, SessionRecord
 from sandbay.ports.store import CreatedWith, OpenAllocations, SessionEvents, SessionOf, Sessions, Store
 from tests.contracts.store_base import StoreContract
@@ -48,6 +50,15 @@ from tests.contracts.store_things import (
 STALE, TAKEN, MISSING = ConflictKind.STALE, ConflictKind.TAKEN, ConflictKind.MISSING
 STARTING, RUNNING, ENDING = (frozenset({s}) for s in (SessionState.STARTING, SessionState.RUNNING, SessionState.ENDING))
 OPEN = frozenset(AllocationState) - {AllocationState.CLOSED}
+
+
+LIFE = Life(idle=600, longest=3600)
+
+
+def _session(store: Store) -> Session:
+    record = store.read(SessionOf(SessionId("ses_1")))
+    assert record is not None
+    return record.session
 
 
 def closed(number: int, again: str = "") -> MoveAllocation:
@@ -221,15 +232,47 @@ class SessionsSuite(StoreContract):
         refuses(store, replace(move, session=SessionId("ses_none")), MISSING)
         store.apply(move)
         refuses(store, move, STALE, SessionState.STARTING)
-        moved = replace(waiting, state=SessionState.STARTING, waiting_for=None, wait_until=None, revision=2)
+        moved = replace(
+            waiting, state=SessionState.STARTING, waiting_for=None, wait_until=None, revision=2, moved_at=later(1)
+        )
         assert store.read(SessionOf(id_)) == SessionRecord(moved, frozen())
 
     @pytest.mark.parametrize("final", [SessionState.ENDED, SessionState.FAILED])
     def test_a_final_state_has_a_time(self, store: Store, final: SessionState) -> None:
         fault = FAULT if final is SessionState.FAILED else None
         store.apply(admitted(), MoveSession(SessionId("ses_1"), STARTING, final, later(9), fault))
-        ended = session(state=final, ended_at=later(9), fault=fault, revision=2)
+        ended = session(state=final, ended_at=later(9), fault=fault, revision=2, moved_at=later(9))
         assert store.read(SessionOf(SessionId("ses_1"))) == SessionRecord(ended, frozen())
+
+    def test_an_end_is_foretold_once_and_taken_back_by_every_move(self, store: Store) -> None:
+        store.apply(AdmitSession(session(life=LIFE), frozen()))
+        id_, end = SessionId("ses_1"), Foretold(later(60), EndCause.IDLE)
+        told = Foretell(id_, 1, end, later(1))
+        refuses(store, replace(told, revision=2), STALE, 1)
+        refuses(store, replace(told, session=SessionId("ses_none")), MISSING)
+        store.apply(told)
+        refuses(store, told, STALE, 2)
+        assert _session(store) == session(life=LIFE, foretold=end, revision=2)
+        store.apply(Foretell(id_, 2, None, later(2)), Foretell(id_, 3, end, later(3)))
+        store.apply(MoveSession(id_, STARTING, SessionState.ENDING, later(4), because=EndCause.IDLE))
+        store.apply(MoveSession(id_, ENDING, SessionState.ENDED, later(5)))
+        events = store.read(SessionEvents(id_))
+        assert [(it.number, it.at, it.foretold, it.ended_because) for it in events[1:]] == [
+            (2, later(1), end, None),
+            (3, later(2), None, None),
+            (4, later(3), end, None),
+            (5, later(4), None, EndCause.IDLE),
+            (6, later(5), None, EndCause.IDLE),
+        ]
+        assert _session(store).ended_because is EndCause.IDLE
+
+    def test_the_latest_use_stays_and_is_no_event(self, store: Store) -> None:
+        store.apply(admitted(), UseSession(SessionId("ses_1"), later(5)))
+        store.apply(UseSession(SessionId("ses_1"), later(3)), UseSession(SessionId("ses_none"), later(3)))
+        assert _session(store) == session(used_at=later(5))
+        store.apply(UseSession(SessionId("ses_1"), later(7)))
+        assert _session(store) == session(used_at=later(7))
+        assert len(store.read(SessionEvents(SessionId("ses_1")))) == 1
 
     def test_an_allocation_moves_from_where_it_was_seen_and_keeps_its_fault(self, store: Store) -> None:
         store.apply(admitted(), reserved())

@@ -5,6 +5,7 @@ Hand-picked: that all of them are caught says that the tests bite there, not eve
 
 from typing import NamedTuple
 
+from tests.flow.mutants_of_lives import OF_LIVES
 from tests.flow.mutants_of_selection import OF_SELECTION
 from tests.flow.mutants_of_the_node import OF_THE_NODE
 
@@ -207,6 +208,7 @@ _BY_FILE = {
     PREPARE: _OF_PREPARE,
     RUN: _OF_RUN,
     **OF_THE_NODE,
+    **OF_LIVES,
     READINESS: _OF_READINESS,
     RELEASE: _OF_RELEASE,
     REQUIREMENT: _OF_REQUIREMENT,

@@ -20,6 +20,7 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.frozen import FrozenRelease
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
 from sandbay.domain.inline import InlineFile, clash
+from sandbay.domain.life import NO_LIMIT, Life
 from sandbay.domain.path import Path
 from sandbay.domain.placement import Placed, Unplaced
 from sandbay.domain.reasons import Reason
@@ -54,6 +55,7 @@ class Asked:
     template: str | None = None
     files: tuple[InlineFile, ...] = ()
     whereabouts: Whereabouts = ANYWHERE
+    life: Life = NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class _Wanted:
 
     frozen: FrozenRelease
     kept: FrozenTemplate
+    life: Life
     deployment: Deployment
     path: Path
 
@@ -130,7 +133,9 @@ def _wanted(core: Core, actor: Actor, project: ProjectId, asked: Asked) -> _Want
         key=actor.confinement,
     )
     selection = select(core, project, wish)
-    return _Wanted(selection.frozen(), _kept(template, asked), selection.deployment, selection.path)
+    said = template.content.life if template else NO_LIMIT
+    life = asked.life.over(said).within(core.settings.life)
+    return _Wanted(selection.frozen(), _kept(template, asked), life, selection.deployment, selection.path)
 
 
 def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
@@ -165,6 +170,7 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
         setup_network=kept.setup_network if kept else None,
         scope=wanted.path.scopes[-1] if wanted.path.scopes else None,
         agent=wanted.path.agent,
+        life=wanted.life,
     )
     record = _apply(core, actor, AdmitSession(session, wanted.frozen, key, body_hash, kept), outcome, wanted.deployment)
     _count(core, outcome)

@@ -4,11 +4,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import cached_property
 
 from sandbay.app.metrics import Metrics
+from sandbay.app.uses import Uses
 from sandbay.domain.declaration import Declaration
 from sandbay.domain.ids import NodeId, ProjectId, ReleaseId, SessionId
+from sandbay.domain.life import Life
 from sandbay.domain.project import KeyKind
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, Fault
@@ -56,6 +59,8 @@ class Settings:
     """How many images are built at once."""
     proof_wait: timedelta = timedelta(minutes=30)
     """How long a publish waits for a node to prove its release."""
+    life: Life = field(default_factory=Life)
+    """What Sessions have that ask for no other; none has more."""
     start_wait: float = 60.0
     """How long a create call waits for the Session to run before it answers `starting`, in seconds."""
     requests_per_second: float = 500.0
@@ -137,3 +142,10 @@ class Core:
     """Why the last try of a check that is due saw nothing, and on which node."""
     setups: dict[SessionId, SetupProgress] = field(default_factory=dict)
     """How far Sessions are initialised, as last reported."""
+    uses: Uses = field(default_factory=Uses)
+    """Which Sessions are used; rows hear of it before it matters to another Core."""
+
+    @cached_property
+    def since(self) -> datetime:
+        """Since when this Core is there."""
+        return self.clock.now()

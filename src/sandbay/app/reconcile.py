@@ -2,7 +2,7 @@
 
 Level-triggered: it looks at rows, never at what it remembers, so a crash between any two statements costs
 at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, stop and check;
-promotions come to their outcome.
+promotions come to their outcome. Time itself is looked at by `app.outlive`, less often.
 """
 
 from sandbay.app.contracts import tell_checks

@@ -1,7 +1,8 @@
 """Sessions after their admission: look, wait, end, run commands, reach files."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from sandbay.app import audit
@@ -11,16 +12,18 @@ from sandbay.domain.command import Command
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.events import SessionEvent
 from sandbay.domain.ids import ProjectId, SessionId
+from sandbay.domain.life import EndCause
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
 from sandbay.domain.setup import SetupProgress
 from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation, MoveSession
+from sandbay.ports.lives import UseSession
 from sandbay.ports.provider import Emit, Exit, Files, OnStart
 from sandbay.ports.records import Page, SessionRecord
 from sandbay.ports.store import SessionEvents, SessionOf, Sessions
 
-_OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
+OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
 _LIVE = frozenset({SessionState.WAITING, SessionState.STARTING, SessionState.RUNNING})
 _TRIES = 5
 _LOOK_SECONDS = 1.0
@@ -80,7 +83,7 @@ def progress_of(core: Core, record: SessionRecord) -> Readiness | SetupProgress 
     return max(rows, key=lambda it: it.bytes_done, default=None)
 
 
-def end_session(core: Core, actor: Actor, session: SessionId) -> SessionRecord:
+def end_session(core: Core, actor: Actor, session: SessionId, because: EndCause = EndCause.ASKED) -> SessionRecord:
     """Begin to end it, whatever it is doing. Repeating it, or ending what has ended, is fine.
 
     The answer is what this call wrote, however quick the node is.
@@ -89,39 +92,47 @@ def end_session(core: Core, actor: Actor, session: SessionId) -> SessionRecord:
         record = find_session(core, session, actor.project)
         if record.session.state not in _LIVE:
             return record
-        changes = _ending(core, record)
+        changes = _ending(core, record, because)
+        told = audit.done(core, actor, "session.delete", session, {"because": because.value})
         try:
-            core.store.apply(*changes, audit.done(core, actor, "session.delete", session))
+            core.store.apply(*changes, told)
         except Conflict as conflict:
             if conflict.kind is not ConflictKind.STALE:
                 raise
             continue
-        written = find_session(core, session, actor.project) if _is_free(record) else _stopping(record)
+        written = find_session(core, session, actor.project) if _is_free(record) else _stopping(record, because)
         core.changed.set()
         stop_allocation(core, record.allocation)
         return written
     raise RefusedError(Reason.REVISION_STALE, "the Session keeps changing; try again")
 
 
-def _ending(core: Core, record: SessionRecord) -> list[Change]:
+def _ending(core: Core, record: SessionRecord, because: EndCause) -> list[Change]:
     """Without an open allocation there is nothing to wait for: it ends at once."""
     now = core.clock.now()
     state = record.session.state
-    moves: list[Change] = [MoveSession(record.session.id, frozenset({state}), SessionState.ENDING, now)]
+    before = frozenset({state})
+    moves: list[Change] = [MoveSession(record.session.id, before, SessionState.ENDING, now, because=because)]
     if record.allocation is None or _is_free(record):
         return [*moves, MoveSession(record.session.id, frozenset({SessionState.ENDING}), SessionState.ENDED, now)]
-    return [*moves, MoveAllocation(record.allocation.id, _OPEN, AllocationState.STOPPING, now)]
+    return [*moves, MoveAllocation(record.allocation.id, OPEN, AllocationState.STOPPING, now)]
 
 
 def _is_free(record: SessionRecord) -> bool:
     return record.allocation is None or record.allocation.state is AllocationState.CLOSED
 
 
-def _stopping(record: SessionRecord) -> SessionRecord:
+def _stopping(record: SessionRecord, because: EndCause) -> SessionRecord:
     """The record as `_ending` leaves it while an allocation is open."""
     session = record.session
     ending = replace(
-        session, state=SessionState.ENDING, waiting_for=None, wait_until=None, revision=session.revision + 1
+        session,
+        state=SessionState.ENDING,
+        waiting_for=None,
+        wait_until=None,
+        foretold=None,
+        ended_because=because,
+        revision=session.revision + 1,
     )
     allocation = record.allocation and replace(record.allocation, state=AllocationState.STOPPING)
     return replace(record, session=ending, allocation=allocation)
@@ -163,13 +174,24 @@ def run_command(
     """Run to its end; output goes to `emit` as it comes."""
     allocation = running_allocation(record)
     node = core.link.reach(allocation.node)
-    return node.exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel, on_start=on_start)
+    with _in_use(core, record):
+        return node.exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel, on_start=on_start)
 
 
 def files_of(core: Core, record: SessionRecord) -> Files:
     """The files of a running Session."""
     allocation = running_allocation(record)
-    return core.link.reach(allocation.node).files(allocation.id)
+    with _in_use(core, record):
+        return core.link.reach(allocation.node).files(allocation.id)
+
+
+@contextmanager
+def _in_use(core: Core, record: SessionRecord) -> Iterator[None]:
+    """Whoever has foretold its end, on whichever Core, has to hear of it at once; else that has time."""
+    if record.session.foretold is not None:
+        core.store.apply(UseSession(record.session.id, core.clock.now()))
+    with core.uses.during(record.session.id, core.clock):
+        yield
 
 
 def booted_of(core: Core, record: SessionRecord) -> Booted | None:

@@ -30,6 +30,8 @@ Template = Annotated[str | None, typer.Option(metavar="NAME", help="Prepare it w
 Agent = Annotated[str | None, typer.Option(metavar="NAME", help="The agent that it runs for.")]
 Scope = Annotated[str | None, typer.Option(metavar="KIND:REF", help="The scope that it acts in, as team:growth.")]
 Wait = Annotated[int, typer.Option(metavar="S", min=0, max=1800, help="Wait so long for image and place; 0 fails.")]
+IdleTimeout = Annotated[int | None, typer.Option(metavar="S", min=10, help="End it after S seconds without use.")]
+MaxLife = Annotated[int | None, typer.Option(metavar="S", min=10, help="End it S seconds from now, used or not.")]
 Argv = Annotated[
     list[str] | None, typer.Argument(metavar="[-- ARGV...]", help="Passed on as it is.", show_default=False)
 ]

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,17 +39,20 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
     network: options.Network = None,
+    idle_timeout: options.IdleTimeout = None,
+    max_life: options.MaxLife = None,
     wait: options.Wait = options.WAIT,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Start a sandbox and say its id. It lives until `sandbay sessions rm`."""
+    """Start a sandbox and say its id. It lives until `sandbay sessions rm`, or as long as it may."""
     variables = options.environment(env)
     with connect.project() as client:
         if project is not None:
             _check_project(client, project)
         where: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform}
-        wish: Wish = {**where, "env": variables, "network": network}
+        life: Wish = {"idle_timeout": idle_timeout, "max_life": max_life}
+        wish: Wish = {**where, **life, "env": variables, "network": network}
         admission = client.sessions.request(image, wait=wait, **wish)
         with stoppable(), Bar(image or "image", quiet=quiet or as_json) as bar, admission.kept_if_whole():
             session = admission.wait(bar.update)
@@ -251,8 +254,18 @@ def _told(event: "Event") -> list[object]:
     if event.kind == "progress":
         return [f"{'':<19}", said["phase"], render.size(said["bytes_done"]), "of", _size_of(said["bytes_total"])]
     at = str(said["at"])[:19].replace("T", " ")
-    why = said["reason"]
-    return [at, said["status"], said["waiting_for"], None if why is None else f"{why['message']} ({why['code']})"]
+    return [at, said["status"], said["waiting_for"], _why(said)]
+
+
+def _why(said: Mapping[str, Any]) -> str | None:
+    """What went wrong, why it ends, or that it is going to."""
+    if said["reason"] is not None:
+        return f"{said['reason']['message']} ({said['reason']['code']})"
+    foretold = said.get("foretold")
+    if foretold is not None:
+        return f"ends at {str(foretold['at'])[:19].replace('T', ' ')} ({foretold['because']})"
+    ended: str | None = said.get("ended_because")
+    return ended
 
 
 def _size_of(size: int | None) -> str:
@@ -283,7 +296,9 @@ def _show(session: "Session") -> None:
         "network": session.network,
         "waiting for": session.waiting_for,
         "created": session.created_at,
+        "ends": None if session.foretold is None else f"{session.foretold.at} ({session.foretold.because})",
         "ended": session.ended_at,
+        "because": session.ended_because,
         "node": session.node,
         "runtime": session.runtime,
         "host pid": session.host_pid,

@@ -6,7 +6,7 @@
     waiting, starting ─delete▶ ending ─gone▶ ended
 
 Deciding the node and reserving it is one transaction, so there is no state between "no node yet" and
-`starting`. WAITING and ENDING are Core's to move on, STARTING and RUNNING are the node's.
+`starting`. Who moves a Session on from each state, within which time, and what else becomes of it: `flow.outlive`.
 """
 
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from enum import StrEnum
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.ids import FrozenId, ProjectId, SessionId
+from sandbay.domain.life import EndCause, Foretold, Life
 from sandbay.domain.release import Fault
 from sandbay.domain.template import TemplateMark
 
@@ -58,6 +59,8 @@ class Session:
     `template_digest` names the frozen Template that it is prepared with, None when there is nothing to prepare;
     `template` says which Template that was made from, `setup_network` what it reaches while it is prepared.
     `scope` and `agent` are where it was admitted; the trail has the whole path, whatever becomes of the scope.
+    `moved_at` is when it came to its state (None: at its admission), `used_at` when somebody last used it, roughly;
+    `foretold` says that it is going to end, `ended_because` why it is ending or has ended when it did not fail.
     """
 
     id: SessionId
@@ -81,3 +84,13 @@ class Session:
     setup_network: Network | None = None
     scope: str | None = None
     agent: str | None = None
+    life: Life = field(default_factory=Life)
+    moved_at: datetime | None = None
+    used_at: datetime | None = None
+    foretold: Foretold | None = None
+    ended_because: EndCause | None = None
+
+    @property
+    def since(self) -> datetime:
+        """When it came to its state."""
+        return self.moved_at or self.created_at

@@ -14,6 +14,7 @@ from sandbay.domain.canonical import canonical, sha256
 from sandbay.domain.declaration import Network
 from sandbay.domain.ids import ProjectId, TemplateId
 from sandbay.domain.inline import InlineFile, Unfit, bytes_fault, folder_fault
+from sandbay.domain.life import Life
 from sandbay.domain.package import Packages
 from sandbay.domain.skill import Plugin, Skill
 
@@ -48,12 +49,19 @@ class Preparation:
     network: Network | None = None
     setup_network: Network | None = None
     requires: tuple[str, ...] = ()
+    idle_timeout: int | None = None
+    max_life: int | None = None
 
     def changed(self, said: Mapping[str, Any]) -> "Preparation":
         """With these members replaced; of packages only the tools that are said."""
         packages = said.get("packages")
         merged = {} if packages is None else {"packages": replace(self.packages, **packages)}
         return replace(self, **{**said, **merged})
+
+    @property
+    def life(self) -> Life:
+        """How long its Sessions may live."""
+        return Life(self.idle_timeout, self.max_life)
 
     @property
     def outline(self) -> "Preparation":

@@ -3,8 +3,10 @@
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -23,6 +25,7 @@ from sandbay.api.server import create_app
 from sandbay.app.core import Core
 from sandbay.app.core import Settings as Bounds
 from sandbay.app.installation import ensure_installation
+from sandbay.app.outlive import outlive_sessions
 from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
 from sandbay.domain.deployment import Pool
@@ -38,6 +41,9 @@ from sandbay.entrypoints.sources import open_archive
 
 _PASS_SECONDS = 1.0
 _PASS_GAP = 0.02
+_LOOK_SHARE = 20
+"""A look at all that live takes no more than one part of so many of the time."""
+
 
 log = structlog.get_logger()
 
@@ -130,10 +136,15 @@ class CoreProcess:
         self._open.close()
 
     def _reconcile(self) -> None:
+        look_at = 0.0
         while not self._closing.is_set():
             seen = self.core.changed.version
             try:
                 reconcile(self.core)
+                if (began := time.monotonic()) >= look_at:
+                    outlive_sessions(self.core)
+                    took = time.monotonic() - began
+                    look_at = began + max(_PASS_SECONDS, took * _LOOK_SHARE)
                 self._workshop.step()
             except Exception:
                 log.exception("a pass failed; the next one looks at the rows again")
@@ -143,7 +154,8 @@ class CoreProcess:
 
 def _bounds(settings: Settings) -> Bounds:
     rate = settings.requests_per_second
-    return Bounds() if rate is None else Bounds(requests_per_second=rate)
+    bounds = Bounds(life=settings.life)
+    return bounds if rate is None else replace(bounds, requests_per_second=rate)
 
 
 def _on_signals() -> Sequence[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbay.domain.disk import DiskBudget
 from sandbay.domain.errors import RefusedError
+from sandbay.domain.life import LONGEST, NO_LIMIT, SHORTEST, Life
 from sandbay.domain.reasons import Reason
 from sandbay.domain.reference import OciReference, parse_oci
 from sandbay.domain.registry import Credentials
@@ -29,7 +30,9 @@ DEFAULT_PROVIDERS = ("oci",)
 BLOBS_VARIABLE = "SANDBAY_BLOBS"
 BUDGET_VARIABLE, MARKS_VARIABLE = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
 _WHOLE = 100
+_TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS = {"": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+IDLE_VARIABLE, LIFE_VARIABLE = "SANDBAY_IDLE_TIMEOUT", "SANDBAY_SESSION_LIFE"
 RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
 LIMITS_VARIABLE = "SANDBAY_IMAGE_LIMITS"
 _BLOBS_LOGIN = ("SANDBAY_BLOBS_USERNAME", "SANDBAY_BLOBS_PASSWORD")
@@ -65,6 +68,8 @@ class Settings:
     """What the images may take of this node's disk."""
     image_limits: Mapping[str, int] = field(default_factory=dict)
     """Bounds on one image, by name (`engine.limits`), where they are not the usual ones."""
+    life: Life = NO_LIMIT
+    """What Sessions have that ask for no other; none has more."""
     requests_per_second: float | None = None
     """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
@@ -120,9 +125,11 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_STORE_BUDGET` is what the images of the node may take of its disk, as `40GiB` or `80%`, and
     `SANDBAY_STORE_MARKS`, as `90,75`, above how many percent of that the longest unused go, until how many are left.
     `SANDBAY_IMAGE_LIMITS` sets bounds on one image, as `unpacked_bytes=200GiB,layers=200`; a refusal names the bound.
+    `SANDBAY_IDLE_TIMEOUT` and `SANDBAY_SESSION_LIFE`, as `30m` and `8h`, are after how long unused Sessions end and how
+    long any lives; they hold for whoever asks for nothing, and nobody gets more.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
     Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address, rate,
-    size, bound or marks.
+    size, bound, time or marks.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
@@ -141,6 +148,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         runtime=os.environ.get("SANDBAY_RUNTIME") or "auto",
         store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
         image_limits=dict(map(_bound, _listed(LIMITS_VARIABLE))),
+        life=Life(_seconds(IDLE_VARIABLE), _seconds(LIFE_VARIABLE)),
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
@@ -175,6 +183,19 @@ def _bound(text: str) -> tuple[str, int]:
         message = f"{LIMITS_VARIABLE} is NAME=VALUE, with commas; names are {', '.join(sorted(SETTABLE))}"
         raise RefusedError(Reason.INVALID_BODY, message, param=LIMITS_VARIABLE)
     return name.strip(), bound
+
+
+def _seconds(variable: str) -> int | None:
+    """A time, as `90`, `30m`, `8h` or `7d`."""
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,9})([smhd]?)", text)
+    seconds = int(found[1]) * _TIMES[found[2]] if found else 0
+    if not SHORTEST <= seconds <= LONGEST:
+        message = f"{variable} must be a time from {SHORTEST} s to {LONGEST // _TIMES['d']} d, as 90, 30m, 8h or 7d"
+        raise RefusedError(Reason.INVALID_BODY, message, param=variable)
+    return seconds
 
 
 def _rate(text: str | None) -> float | None:

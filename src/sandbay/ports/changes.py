@@ -1,8 +1,7 @@
 """The writes of the store: one class each, and each says what it relies on.
 
-What a change relies on is checked in the transaction that applies it (`ports.store`), in the order in which it is
-told here; `ConflictKind` says how each refusal is called and what `current` then is. A change that speaks of a row
-which is not there is `MISSING`, an id that is there already is `TAKEN`, without being told each time.
+That is checked in the transaction that applies it (`ports.store`), in the order in which it is told; `ConflictKind`
+says what each refusal is called and what `current` is. A row that is not there is `MISSING`, an id that is, `TAKEN`.
 """
 
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from sandbay.domain.ids import (
     TemplateId,
     UploadId,
 )
+from sandbay.domain.life import EndCause
 from sandbay.domain.node import Node
 from sandbay.domain.project import Key, Project
 from sandbay.domain.publish import Publish
@@ -231,10 +231,9 @@ class Reserve(Change):
 
 @dataclass(frozen=True, slots=True)
 class MoveSession(Change):
-    """Relies on its state being one of `before`. An event tells of it, as one tells of the admission.
+    """Relies on its state being one of `before`; an event tells of it, as of the admission.
 
-    What is not state, fault or waiting stays as it is, and so does a fault when none is given; `waiting_for` and
-    `wait_until` are cleared by every move; a final state sets `ended_at`.
+    Fault and cause stay when none is given; what it waits for and what was foretold go; a final one sets `ended_at`.
     """
 
     session: SessionId
@@ -242,6 +241,7 @@ class MoveSession(Change):
     to: SessionState
     at: datetime
     fault: Fault | None = None
+    because: EndCause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ class Wish(TypedDict, total=False):
     files: Mapping[str, str | bytes] | None
     """Path in the workspace → content."""
     metadata: Mapping[str, str] | None
+    idle_timeout: int | None
+    """Seconds without use after which it ends; never more than the installation allows."""
+    max_life: int | None
+    """Seconds from its admission after which it ends."""
 
 
 def said(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,19 @@ class FrozenImage:
         return take(cls, data, decided_by=DecidedBy.of)
 
 
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """The end of a Session, said ahead of it: `because` is `idle` or `life_over`."""
+
+    at: dt.datetime
+    because: str
+
+    @classmethod
+    def of(cls, data: Any) -> "Foretold | None":
+        """From `{at, because}`, or None."""
+        return None if data is None else take(cls, data, at=moment)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Session(Resource):
     """One sandbox, from admission to its end. `node`, `runtime` and `host_pid` only for administrators."""
@@ -114,6 +127,10 @@ class Session(Resource):
     network: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     reason: Reason | None = None
+    ended_because: str | None = None
+    idle_timeout: int | None = None
+    max_life: int | None = None
+    foretold: Foretold | None = None
     node: str | None = None
     runtime: str | None = None
     host_pid: int | None = None
@@ -131,6 +148,7 @@ class Session(Resource):
             wait_until=moment,
             progress=Progress.of,
             reason=Reason.of,
+            foretold=Foretold.of,
         )
 
 

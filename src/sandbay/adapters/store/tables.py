@@ -34,11 +34,13 @@ from sandbay.adapters.store.making import (
     time,
 )
 from sandbay.domain.allocation import AllocationState
+from sandbay.domain.canonical import canonical
 from sandbay.domain.catalog import ImageState
 from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import Pool, SandboxSize
+from sandbay.domain.life import EndCause, Foretold, Life
 from sandbay.domain.platform import Platform
 from sandbay.domain.project import KeyKind
 from sandbay.domain.publish import Inputs, PublishOrder, PublishPhase
@@ -203,6 +205,9 @@ sessions = Table(
     text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
     Column("setup_network", Word(Network)),
     *(text("scope", nullable=True), text("agent", nullable=True)),
+    Column("life", Plain(Life), nullable=False, server_default=canonical(Life()).decode()),
+    *(time("moved_at", nullable=True), time("used_at", nullable=True)),
+    *(Column("foretold", Plain(Foretold)), Column("ended_because", Word(EndCause))),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -210,7 +215,7 @@ sessions = Table(
     Index(None, "frozen"),
     info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent"),
+        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
     ),
 )
 
@@ -222,6 +227,7 @@ session_events = table(
     Column("state", Word(SessionState), nullable=False),
     Column("waiting_for", Word(WaitingFor)),
     fault(),
+    *(Column("foretold", Plain(Foretold)), Column("ended_because", Word(EndCause))),
     info=APPEND_ONLY,
 )
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sandbay.api import errors
 from sandbay.domain.errors import Refusal
+from sandbay.domain.life import LONGEST, SHORTEST
 from sandbay.domain.platform import Platform
 from sandbay.domain.release import Fault
 from sandbay.domain.requirement import NoRequirement, Requirement, parse_requirement
@@ -159,3 +160,8 @@ def page_of_more(rows: Sequence[Row], asked: Page, cursor: Callable[[Row], str])
     """One page of rows of which one more than asked for was read, to see whether there are more."""
     shown = rows[: asked.limit]
     return shown, cursor(shown[-1]) if len(rows) > len(shown) else None
+
+
+Seconds = Annotated[int, Field(ge=SHORTEST, le=LONGEST)]
+IDLE_TOLD = "Seconds without a command or a file's transfer after which it ends."
+LIFE_TOLD = "Seconds from its admission after which it ends, used or not."

@@ -6,6 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from sandbay.api.wire.base import (
+    IDLE_TOLD,
+    LIFE_TOLD,
     NO_NUL,
     Env,
     Failure,
@@ -15,6 +17,7 @@ from sandbay.api.wire.base import (
     Out,
     Reference,
     Requires,
+    Seconds,
     failure_of,
     requirements_of,
 )
@@ -27,6 +30,7 @@ from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import NOTHING_ASKED, SandboxSize
 from sandbay.domain.events import SessionEvent
 from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.life import EndCause, Foretold, Life
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.session import SessionState, WaitingFor
 from sandbay.domain.setup import SetupProgress
@@ -79,6 +83,12 @@ class SessionIn(In):
         default=0, description="How long to wait for the image and a free place; 0 fails at once."
     )
     metadata: Labels = Field(default={}, description="Kept with the Session, never looked at.")
+    idle_timeout: Seconds | None = Field(
+        default=None, description=f"{IDLE_TOLD} The Template's when omitted; never more than the installation allows."
+    )
+    max_life: Seconds | None = Field(
+        default=None, description=f"{LIFE_TOLD} The Template's when omitted; never more than the installation allows."
+    )
     scope: ScopeText | None = Field(default=None, description="The narrowest scope that it acts in, as `team:growth`.")
     agent: AgentText | None = Field(default=None, description="The agent that it runs for.")
 
@@ -96,6 +106,7 @@ class SessionIn(In):
             template=self.template,
             files=files_of(self.files),
             whereabouts=Whereabouts(self.scope, self.agent),
+            life=Life(self.idle_timeout, self.max_life),
         )
 
 
@@ -160,6 +171,13 @@ class TemplateMarkOut(Out):
     revision: int = Field(description="Its revision.")
 
 
+class ForetoldOut(Out):
+    """The end of a Session, said ahead of it."""
+
+    at: datetime = Field(description="When.")
+    because: EndCause = Field(description="Why. Using it again takes back what was foretold of an idle one.")
+
+
 class SessionOut(Out):
     """One sandbox, from admission to its end."""
 
@@ -172,6 +190,10 @@ class SessionOut(Out):
     agent: str | None = Field(description="The agent that it runs for.")
     created_at: datetime = Field(description="When it was admitted.")
     ended_at: datetime | None = Field(description="When it ended or failed.")
+    ended_because: EndCause | None = Field(description="Why it is ending or has ended; null when it failed.")
+    idle_timeout: int | None = Field(description=f"{IDLE_TOLD} Null: never for that.")
+    max_life: int | None = Field(description=f"{LIFE_TOLD} Null: never for that.")
+    foretold: ForetoldOut | None = Field(description="That it is going to end without anybody's asking.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
     wait_until: datetime | None = Field(description="When waiting ends with `wait_expired`.")
     progress: ProgressOut | None = Field(description="How far it is on its way to run.")
@@ -190,6 +212,8 @@ class SessionStateOut(Out):
     at: datetime = Field(description="When.")
     waiting_for: WaitingFor | None = Field(description="Why it has no node yet.")
     reason: Failure | None = Field(description="What went wrong.")
+    foretold: ForetoldOut | None = Field(description="That it is going to end without anybody's asking.")
+    ended_because: EndCause | None = Field(description="Why it is ending or has ended; null when it failed.")
 
 
 class SessionList(Listing[SessionOut]):
@@ -246,6 +270,10 @@ def frozen_image_out(frozen: FrozenRelease) -> FrozenImageOut:
     )
 
 
+def _foretold(end: Foretold | None) -> ForetoldOut | None:
+    return ForetoldOut(at=end.at, because=end.because) if end else None
+
+
 def _mark(template: TemplateMark) -> TemplateMarkOut:
     return TemplateMarkOut(id=template.id, name=template.name, revision=template.revision)
 
@@ -280,6 +308,10 @@ def session_out(record: SessionRecord, progress: Progress) -> SessionOut:
         agent=session.agent,
         created_at=session.created_at,
         ended_at=session.ended_at,
+        ended_because=session.ended_because,
+        idle_timeout=session.life.idle,
+        max_life=session.life.longest,
+        foretold=_foretold(session.foretold),
         waiting_for=session.waiting_for,
         wait_until=session.wait_until,
         progress=progress_out(progress),
@@ -299,6 +331,8 @@ def session_state_out(event: SessionEvent) -> SessionStateOut:
         at=event.at,
         waiting_for=event.waiting_for,
         reason=failure_of(event.fault),
+        foretold=_foretold(event.foretold),
+        ended_because=event.ended_because,
     )
 
 

@@ -17,6 +17,8 @@ from pydantic import (
 from pydantic.json_schema import SkipJsonSchema
 
 from sandbay.api.wire.base import (
+    IDLE_TOLD,
+    LIFE_TOLD,
     NO_NUL,
     UPGRADE,
     Env,
@@ -28,6 +30,7 @@ from sandbay.api.wire.base import (
     RefusalOut,
     Requires,
     Revision,
+    Seconds,
     Slug,
     refusal_of,
 )
@@ -157,6 +160,8 @@ class PreparationIn(In):
     requires: Requires | None = Field(
         default=None, description="Tools that the image must have, verified, such as `node>=20` or `git`."
     )
+    idle_timeout: Seconds | None = Field(default=None, description=f"{IDLE_TOLD} Unless the Session says otherwise.")
+    max_life: Seconds | None = Field(default=None, description=f"{LIFE_TOLD} Unless the Session says otherwise.")
 
     def said(self) -> Mapping[str, Any]:
         """The members that were sent, as the domain has them."""
@@ -172,6 +177,8 @@ class PreparationIn(In):
             "network": self.network,
             "setup_network": self.setup_network,
             "requires": tuple(self.requires or ()),
+            "idle_timeout": self.idle_timeout,
+            "max_life": self.max_life,
         }
         return {name: value for name, value in made.items() if name in self.model_fields_set}
 
@@ -237,6 +244,8 @@ class TemplateOut(Out):
     network: Network | None = Field(description="What the sandbox reaches.")
     setup_network: Network | None = Field(description="What it reaches while it is prepared.")
     requires: list[str] = Field(description="Tools that the image must have.")
+    idle_timeout: int | None = Field(description=IDLE_TOLD)
+    max_life: int | None = Field(description=LIFE_TOLD)
 
 
 class TemplateList(Listing[TemplateOut]):
@@ -269,6 +278,8 @@ def template_out(view: TemplateView) -> TemplateOut:
         network=content.network,
         setup_network=content.setup_network,
         requires=list(content.requires),
+        idle_timeout=content.idle_timeout,
+        max_life=content.max_life,
     )
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, bindparam, func, insert, null, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
-from sandbay.adapters.store.changes.guards import move, refuse_unless
+from sandbay.adapters.store.changes.guards import move, refuse_unless, value_there
 from sandbay.adapters.store.columns import UtcTime
 from sandbay.adapters.store.prepared import Prepared
 from sandbay.adapters.store.queries.fleet import CURRENT_GENERATION
@@ -23,6 +23,7 @@ from sandbay.domain.readiness import ReadinessState
 from sandbay.domain.session import FINAL
 from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import AdmitSession, Conflict, ConflictKind, MoveAllocation, MoveSession, Reserve
+from sandbay.ports.lives import Foretell, UseSession
 
 _KEY_USED = select(idempotency_keys.c.session).where(
     idempotency_keys.c.project == bindparam("project"), idempotency_keys.c.key == bindparam("key")
@@ -45,6 +46,8 @@ def _add_event() -> Prepared:
         sessions.c.state,
         sessions.c.waiting_for,
         sessions.c.fault,
+        sessions.c.foretold,
+        sessions.c.ended_because,
     ).where(sessions.c.id == bindparam("key"))
     return Prepared(insert(session_events).from_select([column.name for column in session_events.c], now))
 
@@ -130,6 +133,11 @@ _MOVE_SESSION = (
         fault=func.coalesce(bindparam("fault", type_=sessions.c.fault.type), sessions.c.fault),
         waiting_for=null(),
         wait_until=null(),
+        foretold=null(),
+        moved_at=bindparam("at", type_=UtcTime),
+        ended_because=func.coalesce(
+            bindparam("because", type_=sessions.c.ended_because.type), sessions.c.ended_because
+        ),
         ended_at=bindparam("ended_at", type_=UtcTime),
         revision=sessions.c.revision + 1,
     )
@@ -138,9 +146,41 @@ _MOVE_SESSION = (
 
 def _move_session(connection: Connection, change: MoveSession) -> None:
     ended_at = change.at if change.to in FINAL else None
-    values = {"key": change.session, "to": change.to, "fault": change.fault, "ended_at": ended_at}
+    values = {
+        "key": change.session,
+        "to": change.to,
+        "at": change.at,
+        "ended_at": ended_at,
+        "fault": change.fault,
+        "because": change.because,
+    }
     move(connection, _SESSION_STATE, _MOVE_SESSION, values, change)
     _ADD_EVENT(connection, {"key": change.session, "at": change.at})
+
+
+_FORETELL = (
+    update(sessions)
+    .where(sessions.c.id == bindparam("key"))
+    .values(foretold=bindparam("foretold"), revision=sessions.c.revision + 1)
+)
+_REVISION = select(sessions.c.revision).where(sessions.c.id == bindparam("key"))
+_USE = (
+    update(sessions)
+    .where(sessions.c.id == bindparam("key"))
+    .where(sessions.c.used_at.is_(None) | (sessions.c.used_at < bindparam("at", type_=UtcTime)))
+    .values(used_at=bindparam("at", type_=UtcTime))
+)
+
+
+def _foretell(connection: Connection, change: Foretell) -> None:
+    revision = value_there(connection, _REVISION, {"key": change.session}, change)
+    refuse_unless(revision == change.revision, revision, change)
+    connection.execute(_FORETELL, {"key": change.session, "foretold": change.end})
+    _ADD_EVENT(connection, {"key": change.session, "at": change.at})
+
+
+def _use(connection: Connection, change: UseSession) -> None:
+    connection.execute(_USE, {"key": change.session, "at": change.at})
 
 
 _ALLOCATION_STATE = select(allocations.c.state).where(allocations.c.id == bindparam("key"))
@@ -162,7 +202,9 @@ def _move_allocation(connection: Connection, change: MoveAllocation) -> None:
 
 WRITES: Writes = {
     AdmitSession: _admit_session,
+    Foretell: _foretell,
     MoveAllocation: _move_allocation,
     MoveSession: _move_session,
     Reserve: _reserve,
+    UseSession: _use,
 }
