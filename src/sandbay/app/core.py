@@ -53,6 +53,8 @@ class Settings:
     """Templates of one project."""
     setup_seconds: float = SETUP_SECONDS
     """How long all steps of a Session's initialisation may take together."""
+    snapshot_retention: timedelta = timedelta(days=30)
+    """How long the state of a suspended Session is kept; with it the Session ends."""
     upload_bytes: int = 64 * 1024**3
     upload_life: timedelta = timedelta(hours=24)
     builds: int = 2

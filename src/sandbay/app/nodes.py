@@ -11,6 +11,7 @@ from sandbay.app import audit
 from sandbay.app.contracts import settle_check
 from sandbay.app.core import SYSTEM, Core
 from sandbay.app.disk import grant
+from sandbay.app.kept import back_to_suspended, not_suspended, suspended
 from sandbay.app.place_session import order_of
 from sandbay.app.proofs import consequences, lost
 from sandbay.app.wants import wanted_for
@@ -34,6 +35,7 @@ from sandbay.ports.changes import (
 )
 from sandbay.ports.node_link import AllocationReport, Assigned, CheckOutcome, Hello, NodeCommands, Welcome
 from sandbay.ports.records import ReadinessRow, SessionRecord
+from sandbay.ports.snapshots import LetGoSnapshots, SnapshotOf
 from sandbay.ports.store import FrozenTemplateOf, Nodes, OpenAllocations, ReadinessRows
 
 _STATES_OF_BYTES = frozenset({ReadinessState.PULLING, ReadinessState.QUEUED})
@@ -125,12 +127,15 @@ class NodeReports:
         if report.state is AllocationState.STARTING:
             return self._preparing(record, report)
         core.setups.pop(record.session.id, None)
+        if _is_late(record, report):
+            return True
         if report.state is AllocationState.RUNNING:
             changes = _running(core, record, report)
         else:
             changes = _closed(core, record, report)
         accepted = self._accepted(*changes)
-        if accepted and any(isinstance(it, MoveSession) and it.to is SessionState.RUNNING for it in changes):
+        first = record.session.state is SessionState.STARTING
+        if accepted and first and any(isinstance(it, MoveSession) and it.to is SessionState.RUNNING for it in changes):
             core.metrics.started(record.session.created_at, core.clock.now())
         return accepted
 
@@ -190,11 +195,20 @@ def _same(stored: Readiness, reported: Readiness) -> bool:
 
 def _assigned(core: Core, record: SessionRecord) -> Assigned:
     allocation = record.allocation
-    return Assigned(order_of(core, record), allocation.state if allocation else AllocationState.CLOSED)
+    kept = core.store.read(SnapshotOf(record.session.id))
+    state = allocation.state if allocation else AllocationState.CLOSED
+    return Assigned(order_of(core, record), state, kept.id if kept else None)
+
+
+def _is_late(record: SessionRecord, report: AllocationReport) -> bool:
+    """It still ran when Core had asked already to suspend it: true, known, and no reason to end it there."""
+    suspending = record.allocation is not None and record.allocation.state is AllocationState.SUSPENDING
+    return suspending and report.state is AllocationState.RUNNING and report.fault is None
 
 
 _BEFORE_RUNNING = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
-_OPEN = _BEFORE_RUNNING | {AllocationState.STOPPING}
+_OPEN = _BEFORE_RUNNING | {AllocationState.SUSPENDING, AllocationState.STOPPING}
+_NO_LONGER = Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
 
 
 def _running(core: Core, record: SessionRecord, report: AllocationReport) -> list[Change]:
@@ -204,17 +218,21 @@ def _running(core: Core, record: SessionRecord, report: AllocationReport) -> lis
     if wrong:
         message = "what booted is not what was frozen"
         fault = Fault(Reason.IMAGE_MISMATCH, message, {name: list(pair) for name, pair in wrong.items()})
-        return [
-            MoveAllocation(report.allocation, _BEFORE_RUNNING, AllocationState.STOPPING, now, fault),
-            MoveSession(session.id, _STARTED, SessionState.FAILED, now, fault),
-        ]
+        resuming = session.state is SessionState.RESUMING
+        failed = MoveSession(session.id, _STARTED, SessionState.FAILED, now, fault)
+        stopping = MoveAllocation(report.allocation, _BEFORE_RUNNING, AllocationState.STOPPING, now, fault)
+        return [stopping, back_to_suspended(core, record, fault) if resuming else failed]
+    if session.state is SessionState.SUSPENDING:
+        return not_suspended(core, record, report)
     moves: list[Change] = [MoveAllocation(report.allocation, _BEFORE_RUNNING, AllocationState.RUNNING, now)]
-    if session.state is SessionState.STARTING:
+    if session.state in (SessionState.STARTING, SessionState.RESUMING):
         moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.RUNNING, now))
+    if session.state is SessionState.RESUMING:
+        moves.append(LetGoSnapshots(session.id))
     return moves
 
 
-_STARTED = frozenset({SessionState.STARTING, SessionState.RUNNING})
+_STARTED = frozenset({SessionState.STARTING, SessionState.RUNNING, SessionState.SUSPENDING})
 
 
 def _closed(core: Core, record: SessionRecord, report: AllocationReport) -> list[Change]:
@@ -224,8 +242,13 @@ def _closed(core: Core, record: SessionRecord, report: AllocationReport) -> list
     moves: list[Change] = [MoveAllocation(report.allocation, _OPEN, AllocationState.CLOSED, now, report.fault)]
     if session.state is SessionState.ENDING:
         moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.ENDED, now))
+    elif session.state is SessionState.SUSPENDING and report.snapshot_bytes is not None:
+        moves += suspended(core, record, report.snapshot_bytes)
+    elif session.state is SessionState.RESUMING:
+        moves.append(back_to_suspended(core, record, report.fault or _NO_LONGER))
     elif session.state in _STARTED:
-        fault = report.fault or Fault(Reason.NODE_LOST, "the node no longer has the sandbox")
+        fault = report.fault or _NO_LONGER
+        moves.append(LetGoSnapshots(session.id))
         moves.append(MoveSession(session.id, frozenset({session.state}), SessionState.FAILED, now, fault))
         moves.append(audit.done(core, SYSTEM, "session.fail", session.id, {"reason": fault.reason.value}))
     return moves

@@ -11,10 +11,11 @@ from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import NodeId
 from sandbay.domain.release import Fault
 from sandbay.domain.session import FINAL, SessionState
-from sandbay.flow.outlive import End, Fail, Fate, Finish, Foretell, Living, outlive
+from sandbay.flow.outlive import End, Fail, Fate, Finish, Foretell, Living, Shelve, outlive
 from sandbay.ports import lives
 from sandbay.ports.changes import Change, Conflict, MoveAllocation, MoveSession
 from sandbay.ports.records import Page, SessionRecord
+from sandbay.ports.snapshots import LetGoSnapshots
 from sandbay.ports.store import Nodes, Sessions
 
 _NOT_FINAL = frozenset(SessionState) - FINAL
@@ -72,6 +73,7 @@ def _as_time_sees(core: Core, record: SessionRecord, away: Mapping[NodeId, datet
         busy=busy,
         away_since=away.get(allocation.node) if allocation else None,
         foretold=session.foretold,
+        kept=core.settings.snapshot_retention,
     )
 
 
@@ -87,16 +89,21 @@ def _apply(core: Core, record: SessionRecord, fate: Fate, now: datetime) -> None
             end_session(core, SYSTEM, session.id, because)
         case Finish():
             core.store.apply(MoveSession(session.id, before, SessionState.ENDED, now))
-        case Fail():
+        case Fail() | Shelve():
             _fail(core, record, fate, now)
     core.changed.set()
 
 
-def _fail(core: Core, record: SessionRecord, fate: Fail, now: datetime) -> None:
+def _fail(core: Core, record: SessionRecord, fate: Fail | Shelve, now: datetime) -> None:
     session, allocation = record.session, record.allocation
     fault = Fault(fate.reason, fate.message)
-    changes: list[Change] = [MoveSession(session.id, frozenset({session.state}), SessionState.FAILED, now, fault)]
+    shelved = isinstance(fate, Shelve)
+    to = SessionState.SUSPENDED if shelved else SessionState.FAILED
+    changes: list[Change] = [MoveSession(session.id, frozenset({session.state}), to, now, fault)]
+    if not shelved:
+        changes.append(LetGoSnapshots(session.id))
     if allocation is not None and allocation.state in OPEN:
         changes.append(MoveAllocation(allocation.id, OPEN, AllocationState.STOPPING, now, fault))
-    core.store.apply(*changes, audit.done(core, SYSTEM, "session.fail", session.id, {"reason": fault.reason.value}))
+    action = "session.shelve" if shelved else "session.fail"
+    core.store.apply(*changes, audit.done(core, SYSTEM, action, session.id, {"reason": fault.reason.value}))
     stop_allocation(core, allocation)

@@ -20,6 +20,7 @@ from sandbay.flow.enforce import Enforcing, enforce
 from sandbay.flow.place import place
 from sandbay.ports.changes import AddWish, Change, Conflict, ConflictKind, MoveSession, Reserve
 from sandbay.ports.records import SessionRecord
+from sandbay.ports.snapshots import SnapshotOf
 from sandbay.ports.store import Fleet
 
 _MESSAGES = {
@@ -84,6 +85,8 @@ def order_of(core: Core, record: SessionRecord) -> Order:
     if allocation is None:
         msg = f"{session.id} has no allocation"
         raise LookupError(msg)
+    if session.state is SessionState.RESUMING:
+        return _order_to_resume(core, record, allocation)
     return Order(
         allocation.id,
         session.id,
@@ -94,6 +97,23 @@ def order_of(core: Core, record: SessionRecord) -> Order:
         session.setup_network,
         session.template_digest,
         core.settings.setup_seconds,
+    )
+
+
+def _order_to_resume(core: Core, record: SessionRecord, allocation: Allocation) -> Order:
+    """From what was kept; it was initialised before, and is not again."""
+    session, kept = record.session, core.store.read(SnapshotOf(record.session.id))
+    if kept is None:
+        msg = f"nothing is kept of {session.id}"
+        raise LookupError(msg)
+    return Order(
+        allocation.id,
+        session.id,
+        record.frozen,
+        allocation.size,
+        session.network,
+        session.env,
+        snapshot=kept.id,
     )
 
 

@@ -1,7 +1,7 @@
 """The background pass: whatever the rows say should be under way, is told again until it is done.
 
 Level-triggered: it looks at rows, never at what it remembers, so a crash between any two statements costs
-at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, stop and check;
+at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, suspend, stop and check;
 promotions come to their outcome. Time itself is looked at by `app.outlive`, less often.
 """
 
@@ -12,6 +12,7 @@ from sandbay.app.promotions import settle_promotions
 from sandbay.app.proofs import consequences
 from sandbay.app.select import current_deployment
 from sandbay.app.sessions import stop_allocation
+from sandbay.app.suspend import tell_snapshots_to_drop, tell_suspend
 from sandbay.app.wants import push_wants
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import NodeId
@@ -36,6 +37,7 @@ def reconcile(core: Core) -> None:
         if push_wants(core, node.id):
             _tell_allocations(core, node.id)
             _tell_drops(core, node.id)
+            tell_snapshots_to_drop(core, node.id)
     tell_checks(core)
     _settle_wishes(core)
     settle_promotions(core)
@@ -66,6 +68,8 @@ def _tell_allocations(core: Core, node: NodeId) -> None:
             continue
         if record.allocation.state in _TO_START:
             send_start(core, record)
+        elif record.allocation.state is AllocationState.SUSPENDING:
+            tell_suspend(core, record)
         elif record.allocation.state is AllocationState.STOPPING:
             stop_allocation(core, record.allocation)
 

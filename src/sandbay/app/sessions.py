@@ -21,10 +21,12 @@ from sandbay.ports.changes import Change, Conflict, ConflictKind, MoveAllocation
 from sandbay.ports.lives import UseSession
 from sandbay.ports.provider import Emit, Exit, Files, OnStart
 from sandbay.ports.records import Page, SessionRecord
+from sandbay.ports.snapshots import LetGoSnapshots
 from sandbay.ports.store import SessionEvents, SessionOf, Sessions
 
 OPEN = frozenset({AllocationState.RESERVED, AllocationState.STARTING, AllocationState.RUNNING})
-_LIVE = frozenset({SessionState.WAITING, SessionState.STARTING, SessionState.RUNNING})
+_LIVE = frozenset(SessionState) - FINAL - {SessionState.ENDING}
+_KEPT = frozenset({SessionState.SUSPENDING, SessionState.SUSPENDED, SessionState.RESUMING})
 _TRIES = 5
 _LOOK_SECONDS = 1.0
 """Another Core on the same database may move a Session, and nothing here is told."""
@@ -113,6 +115,8 @@ def _ending(core: Core, record: SessionRecord, because: EndCause) -> list[Change
     state = record.session.state
     before = frozenset({state})
     moves: list[Change] = [MoveSession(record.session.id, before, SessionState.ENDING, now, because=because)]
+    if state in _KEPT:
+        moves.append(LetGoSnapshots(record.session.id))
     if record.allocation is None or _is_free(record):
         return [*moves, MoveSession(record.session.id, frozenset({SessionState.ENDING}), SessionState.ENDED, now)]
     return [*moves, MoveAllocation(record.allocation.id, OPEN, AllocationState.STOPPING, now)]

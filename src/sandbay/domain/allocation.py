@@ -1,6 +1,7 @@
 """An allocation: one lease of compute on a node for a Session. Open until closed; never two open at once.
 
 reserved ─start▶ starting ─booted▶ running ─stop, exit or fault▶ stopping ─gone▶ closed
+running ─suspend▶ suspending ─its state is kept as a snapshot, and it is gone▶ closed
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from enum import StrEnum
 from sandbay.domain.declaration import Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.frozen import FrozenRelease
-from sandbay.domain.ids import AllocationId, FrozenId, NodeId, SessionId
+from sandbay.domain.ids import AllocationId, FrozenId, NodeId, SessionId, SnapshotId
 from sandbay.domain.release import Fault
 from sandbay.domain.setup import SETUP_SECONDS
 
@@ -21,6 +22,7 @@ class AllocationState(StrEnum):
     RESERVED = "reserved"
     STARTING = "starting"
     RUNNING = "running"
+    SUSPENDING = "suspending"
     STOPPING = "stopping"
     CLOSED = "closed"
 
@@ -46,6 +48,7 @@ class Order:
 
     `setup_network` is what it has while it is initialised, where that is not `network`. `template_digest` names the
     frozen Template that it is initialised from, None when there is nothing to do; that may take `setup_seconds`.
+    With a `snapshot` it starts from that state instead of an empty one.
     """
 
     allocation: AllocationId
@@ -57,6 +60,7 @@ class Order:
     setup_network: Network | None = None
     template_digest: str | None = None
     setup_seconds: float = SETUP_SECONDS
+    snapshot: SnapshotId | None = None
 
     @property
     def networks(self) -> tuple[Network, Network]:

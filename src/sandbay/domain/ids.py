@@ -20,6 +20,7 @@ ExecId = NewType("ExecId", str)
 TemplateId = NewType("TemplateId", str)
 PublishId = NewType("PublishId", str)
 PromotionId = NewType("PromotionId", str)
+SnapshotId = NewType("SnapshotId", str)
 
 PREFIXES: dict[str, str] = {
     "image": "img_",
@@ -36,6 +37,7 @@ PREFIXES: dict[str, str] = {
     "template": "tmp_",
     "publish": "pub_",
     "promotion": "prm_",
+    "snapshot": "snp_",
     "audit": "aud_",
     "installation": "ins_",
 }

@@ -17,6 +17,7 @@ class EndCause(StrEnum):
     ASKED = "asked"
     IDLE = "idle"
     LIFE_OVER = "life_over"
+    KEPT_LONG_ENOUGH = "kept_long_enough"
 
 
 @dataclass(frozen=True, slots=True)

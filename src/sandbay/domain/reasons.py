@@ -75,6 +75,8 @@ class Reason(StrEnum):
     NO_CAPACITY = "no_capacity"
     NO_NODE_ONLINE = "no_node_online"
     POOL_PAUSED = "pool_paused"
+    SNAPSHOT_NODE_OFFLINE = "snapshot_node_offline"
+    IMAGE_LOST = "image_lost"
     WAIT_EXPIRED = "wait_expired"
     IMAGE_PREPARE_FAILED = "image_prepare_failed"
 
@@ -135,6 +137,7 @@ class Reason(StrEnum):
     IN_USE = "in_use"
     NAME_TAKEN = "name_taken"
     NOT_RUNNING = "not_running"
+    NOT_SUSPENDED = "not_suspended"
     ALREADY_ENDED = "already_ended"
     LIMIT_REACHED = "limit_reached"
     CANCELLED = "cancelled"
@@ -184,6 +187,10 @@ _ABOUT: dict[Reason, About] = {
     Reason.NO_CAPACITY: About(_G.PLACEMENT, "Nodes hold the release, all of them are full.", _N, retry=True),
     Reason.NO_NODE_ONLINE: About(_G.PLACEMENT, "No node that could run it is online.", _O, retry=True),
     Reason.POOL_PAUSED: About(_G.PLACEMENT, "The pools that could run it are paused.", _A, retry=True),
+    Reason.SNAPSHOT_NODE_OFFLINE: About(
+        _G.PLACEMENT, "The node that keeps the suspended state is not online.", _O, retry=True
+    ),
+    Reason.IMAGE_LOST: About(_G.PLACEMENT, "The frozen release's bytes are gone everywhere.", _A),
     Reason.WAIT_EXPIRED: About(_G.PLACEMENT, "The time to wait is over.", _N, retry=True),
     Reason.IMAGE_PREPARE_FAILED: About(_G.PLACEMENT, "Every node that could run it failed to prepare it.", _O),
     Reason.IMAGE_MISMATCH: About(_G.START, "What booted is not what was frozen; it was destroyed.", _O),
@@ -240,6 +247,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IN_USE: About(_G.STATE, "Something still needs it.", _C),
     Reason.NAME_TAKEN: About(_G.STATE, "The name is or was used.", _C),
     Reason.NOT_RUNNING: About(_G.STATE, "The Session is not running.", _C),
+    Reason.NOT_SUSPENDED: About(_G.STATE, "The Session is not suspended.", _C),
     Reason.ALREADY_ENDED: About(_G.STATE, "The Session has ended.", _C),
     Reason.LIMIT_REACHED: About(_G.STATE, "A limit of this installation is reached.", _A),
     Reason.CANCELLED: About(_G.STATE, "Somebody told it to end before it was done.", _C),

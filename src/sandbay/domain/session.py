@@ -4,6 +4,11 @@
     create ─nothing ready or free, caller waits▶ waiting ─placed▶ starting
     waiting ─time up▶ failed      starting, running ─fault▶ failed
     waiting, starting ─delete▶ ending ─gone▶ ended
+    running ─suspend▶ suspending ─kept▶ suspended ─resume▶ resuming ─booted▶ running
+    suspending ─cannot be kept▶ running     suspending ─gone▶ failed     resuming ─fault▶ suspended
+    suspending, resuming ─delete▶ ending    suspended ─delete, kept long enough▶ ending ─▶ ended
+
+A resume that fails has lost nothing: what was kept is kept on, and the Session is suspended with the fault told.
 
 Deciding the node and reserving it is one transaction, so there is no state between "no node yet" and
 `starting`. Who moves a Session on from each state, within which time, and what else becomes of it: `flow.outlive`.
@@ -28,6 +33,9 @@ class SessionState(StrEnum):
     WAITING = "waiting"
     STARTING = "starting"
     RUNNING = "running"
+    SUSPENDING = "suspending"
+    SUSPENDED = "suspended"
+    RESUMING = "resuming"
     ENDING = "ending"
     ENDED = "ended"
     FAILED = "failed"
@@ -36,7 +44,12 @@ class SessionState(StrEnum):
 SESSION_MOVES: Mapping[SessionState, frozenset[SessionState]] = {
     SessionState.WAITING: frozenset({SessionState.STARTING, SessionState.ENDING, SessionState.FAILED}),
     SessionState.STARTING: frozenset({SessionState.RUNNING, SessionState.ENDING, SessionState.FAILED}),
-    SessionState.RUNNING: frozenset({SessionState.ENDING, SessionState.FAILED}),
+    SessionState.RUNNING: frozenset({SessionState.SUSPENDING, SessionState.ENDING, SessionState.FAILED}),
+    SessionState.SUSPENDING: frozenset(
+        {SessionState.SUSPENDED, SessionState.RUNNING, SessionState.ENDING, SessionState.FAILED}
+    ),
+    SessionState.SUSPENDED: frozenset({SessionState.RESUMING, SessionState.ENDING}),
+    SessionState.RESUMING: frozenset({SessionState.RUNNING, SessionState.SUSPENDED, SessionState.ENDING}),
     SessionState.ENDING: frozenset({SessionState.ENDED}),
     SessionState.ENDED: frozenset(),
     SessionState.FAILED: frozenset(),

@@ -17,6 +17,7 @@ class Move(StrEnum):
     START_OVER = "start_over"
     ADOPT = "adopt"
     DESTROY = "destroy"
+    SUSPEND = "suspend"
     REPORT_LOST = "report_lost"
     REPORT_CLOSED = "report_closed"
     LOOK_AGAIN = "look_again"
@@ -35,6 +36,10 @@ _MOVES: Mapping[tuple[AllocationState | None, Presence], Move] = {
     (_S.RUNNING, _P.ABSENT): Move.REPORT_LOST,
     (_S.RUNNING, _P.RUNNING): Move.ADOPT,
     (_S.RUNNING, _P.EXITED): Move.REPORT_LOST,
+    # Suspending is repeatable: what was kept already is told again, and a sandbox that ended still has its files.
+    (_S.SUSPENDING, _P.ABSENT): Move.SUSPEND,
+    (_S.SUSPENDING, _P.RUNNING): Move.SUSPEND,
+    (_S.SUSPENDING, _P.EXITED): Move.SUSPEND,
     (_S.STOPPING, _P.ABSENT): Move.REPORT_CLOSED,
     (_S.STOPPING, _P.RUNNING): Move.DESTROY,
     (_S.STOPPING, _P.EXITED): Move.DESTROY,

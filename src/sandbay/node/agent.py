@@ -12,7 +12,7 @@ from sandbay.domain.contract import CheckOrder
 from sandbay.domain.declaration import Ability
 from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import AllocationId, NodeId
+from sandbay.domain.ids import AllocationId, NodeId, SnapshotId
 from sandbay.domain.node import HEARTBEAT
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
@@ -117,6 +117,15 @@ class Agent:
     def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation."""
         self._allocations.stop(allocation)
+
+    def suspend_allocation(self, allocation: AllocationId, snapshot: SnapshotId) -> None:
+        """Keep an allocation's state and end it."""
+        self._require(Ability.SUSPEND)
+        self._allocations.suspend(allocation, snapshot)
+
+    def drop_snapshot(self, snapshot: SnapshotId) -> None:
+        """Let go of kept state."""
+        self._provider.drop_snapshot(snapshot)
 
     def check(self, order: CheckOrder) -> None:
         """Look at a variant's tools."""

@@ -12,7 +12,7 @@ import structlog
 
 from sandbay.domain.allocation import AllocationState, Booted, Order, Presence, mismatch
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Fault
 from sandbay.domain.setup import SetupProgress
@@ -55,6 +55,7 @@ class AllocationRunner:
         self._setups: dict[AllocationId, Setup] = {}
         self._prepared: set[AllocationId] = set()
         self._unwanted: set[AllocationId] = set()
+        self._suspending: dict[AllocationId, SnapshotId] = {}
         self._closing = False
         self._work = ThreadPoolExecutor(_WORKERS + slots, "sandbay-allocation")
 
@@ -64,6 +65,8 @@ class AllocationRunner:
         with self._lock:
             self._orders = {key: a.order for key, a in said.items()}
             self._running.clear()
+            suspending = ((k, a.snapshot) for k, a in said.items() if a.state is AllocationState.SUSPENDING)
+            self._suspending = {key: snapshot for key, snapshot in suspending if snapshot is not None}
         for allocation in {*said, *self._provider.list_allocations()}:
             it = said.get(allocation)
             self._submit(allocation, it.state if it else None)
@@ -75,6 +78,15 @@ class AllocationRunner:
                 return
             self._orders[order.allocation] = order
         self._submit(order.allocation, AllocationState.RESERVED)
+
+    def suspend(self, allocation: AllocationId, snapshot: SnapshotId) -> None:
+        """Keep its state and end it, unless that is under way."""
+        with self._lock:
+            if allocation in self._suspending:
+                return
+            self._suspending[allocation] = snapshot
+            self._running.discard(allocation)
+        self._submit(allocation, AllocationState.SUSPENDING)
 
     def stop(self, allocation: AllocationId) -> None:
         """End it."""
@@ -123,6 +135,7 @@ class AllocationRunner:
                 # Nothing is reported: the outcome is unknown. Core tells us again, and we look again.
                 with self._lock:
                     self._orders.pop(allocation, None)
+                    self._suspending.pop(allocation, None)
                 log.exception("an allocation's move failed", allocation=allocation, said=said)
 
     def _do(self, move: Move, allocation: AllocationId) -> None:
@@ -132,12 +145,42 @@ class AllocationRunner:
                 self._bring_up(Move.CREATE, allocation)
             case Move.CREATE | Move.ADOPT:
                 self._bring_up(move, allocation)
+            case Move.SUSPEND:
+                self._keep(allocation)
             case Move.DESTROY | Move.REPORT_CLOSED:
                 self._bring_down(allocation, None)
             case Move.REPORT_LOST:
                 self._bring_down(allocation, _LOST)
             case Move.LOOK_AGAIN | Move.NOTHING:
                 return
+
+    def _keep(self, allocation: AllocationId) -> None:
+        """Suspend it. One that cannot be kept runs on; whether it does is looked at, never assumed."""
+        with self._lock:
+            snapshot = self._suspending.get(allocation)
+        if snapshot is None:
+            return
+        try:
+            held = self._provider.suspend(allocation, snapshot)
+        except RefusedError as error:
+            self._not_kept(allocation, _fault_of(error))
+            return
+        self._report(AllocationReport(allocation, AllocationState.CLOSED, snapshot_bytes=held.bytes))
+        self._forget(allocation)
+
+    def _not_kept(self, allocation: AllocationId, fault: Fault) -> None:
+        presence = self._provider.presence(allocation)
+        if presence is Presence.RUNNING:
+            with self._lock:
+                self._suspending.pop(allocation, None)
+                self._running.add(allocation)
+            booted = self._provider.booted(allocation)
+            self._report(AllocationReport(allocation, AllocationState.RUNNING, booted, fault))
+        elif presence is Presence.ABSENT:
+            self._bring_down(allocation, _LOST)
+        else:  # its files are still there: Core tells us again
+            with self._lock:
+                self._suspending.pop(allocation, None)
 
     def _bring_up(self, move: Move, allocation: AllocationId) -> None:
         order = self._orders.get(allocation)
@@ -161,7 +204,7 @@ class AllocationRunner:
         try:
             booted = self._provider.create(order) if move is Move.CREATE else self._provider.booted(order.allocation)
         except RefusedError as error:
-            return Fault(error.refusal.reason, error.refusal.message, error.refusal.details), None
+            return _fault_of(error), None
         except Exception:
             log.exception("a sandbox did not start", allocation=order.allocation)
             return Fault(Reason.START_FAILED, "the sandbox did not start; the node's log says more"), None
@@ -206,18 +249,26 @@ class AllocationRunner:
         try:
             self._provider.set_network(order.allocation, after)
         except RefusedError as error:
-            return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
+            return _fault_of(error)
         return None
 
     def _bring_down(self, allocation: AllocationId, fault: Fault | None) -> None:
         self._provider.destroy(allocation)
         self._report(AllocationReport(allocation, AllocationState.CLOSED, fault=fault))
+        self._forget(allocation)
+
+    def _forget(self, allocation: AllocationId) -> None:
         with self._lock:
+            self._suspending.pop(allocation, None)
             self._orders.pop(allocation, None)
             self._running.discard(allocation)
             self._prepared.discard(allocation)
             self._unwanted.discard(allocation)
             self._busy.pop(allocation, None)
+
+
+def _fault_of(error: RefusedError) -> Fault:
+    return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
 
 
 def _starting(allocation: AllocationId, progress: SetupProgress) -> AllocationReport:

@@ -233,7 +233,8 @@ class Reserve(Change):
 class MoveSession(Change):
     """Relies on its state being one of `before`; an event tells of it, as of the admission.
 
-    Fault and cause stay when none is given; what it waits for and what was foretold go; a final one sets `ended_at`.
+    Without one given the cause stays, and so does the fault of one that ends; what it waits for and what was foretold
+    go; a final one sets `ended_at`.
     """
 
     session: SessionId

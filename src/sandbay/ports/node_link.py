@@ -14,7 +14,7 @@ from sandbay.domain.command import Command
 from sandbay.domain.contract import CheckOrder, ContractReport
 from sandbay.domain.declaration import Network
 from sandbay.domain.disk import Disk
-from sandbay.domain.ids import AllocationId, NodeId
+from sandbay.domain.ids import AllocationId, NodeId, SnapshotId
 from sandbay.domain.platform import Platform
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, Fault, Variant
@@ -49,10 +49,11 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Assigned:
-    """An open allocation of this node, as Core has it."""
+    """An open allocation of this node, as Core has it. `snapshot`: what it is suspended to, while it is."""
 
     order: Order
     state: AllocationState
+    snapshot: SnapshotId | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Welcome:
 class AllocationReport:
     """What became of an allocation: STARTING with how far its setup is, RUNNING with what booted, or CLOSED.
 
-    CLOSED comes with or without a fault.
+    CLOSED comes with or without a fault, or with the bytes of the snapshot that is kept of it. RUNNING comes with a
+    fault where it could not be suspended and runs on.
     """
 
     allocation: AllocationId
@@ -76,6 +78,7 @@ class AllocationReport:
     booted: Booted | None = None
     fault: Fault | None = None
     setup: SetupProgress | None = None
+    snapshot_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class CheckOutcome:
 class NodeCommands(Protocol):
     """What Core tells one node.
 
-    Everything but `disk`, `exec`, `files` and `verify` returns at once; outcomes come as reports.
+    Everything but `disk`, `drop_snapshot`, `exec`, `files` and `verify` returns at once; outcomes come as reports.
     """
 
     def want(self, wanted: Wanted) -> None:
@@ -113,6 +116,12 @@ class NodeCommands(Protocol):
 
     def stop_allocation(self, allocation: AllocationId) -> None:
         """End an allocation. Repeating it, or an unknown one, is harmless."""
+
+    def suspend_allocation(self, allocation: AllocationId, snapshot: SnapshotId) -> None:
+        """Keep its state under this id and end it. Repeating it is harmless."""
+
+    def drop_snapshot(self, snapshot: SnapshotId) -> None:
+        """Let go of kept state, to the end. An unknown one is harmless."""
 
     def check(self, order: CheckOrder) -> None:
         """Start a sandbox of the variant and look at its tools. Repeating it while that is under way is harmless."""

@@ -193,7 +193,7 @@ class Needs(Query[Sequence[Need]]):
     """Every reason to hold a variant.
 
     The default image's stable release (required, on every node), what waits to be promoted (the same), open
-    allocations (on their node), wishes (on their node).
+    allocations, kept state of suspended Sessions and wishes (each on their node).
     """
 
 

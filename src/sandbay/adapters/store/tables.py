@@ -19,7 +19,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from sandbay.adapters.store import channel_tables, standing_tables
+from sandbay.adapters.store import channel_tables, snapshot_tables, standing_tables
 from sandbay.adapters.store.columns import JSON_VALUE, Plain, Word
 from sandbay.adapters.store.making import (
     APPEND_ONLY,
@@ -55,6 +55,7 @@ METADATA = standing_tables.METADATA
 channels = channel_tables.channels
 channel_history = channel_tables.channel_history
 promotions = channel_tables.promotions
+snapshots = snapshot_tables.snapshots
 
 images = table(
     "images",

@@ -19,6 +19,7 @@ from sandbay.adapters.store.changes import (
     publishes,
     records,
     sessions,
+    snapshots,
     standing,
     templates,
 )
@@ -34,6 +35,7 @@ WRITES: Writes = {
     **publishes.WRITES,
     **records.WRITES,
     **sessions.WRITES,
+    **snapshots.WRITES,
     **standing.WRITES,
     **templates.WRITES,
 }

@@ -8,6 +8,7 @@ from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.changes.guards import refuse_unless, value_there
 from sandbay.adapters.store.queries.fleet import CURRENT_GENERATION, POOLS
 from sandbay.adapters.store.rows import names_of, values_of
+from sandbay.adapters.store.snapshot_tables import is_kept
 from sandbay.adapters.store.tables import (
     allocations,
     deployments,
@@ -18,6 +19,7 @@ from sandbay.adapters.store.tables import (
     readiness,
     release_states,
     sessions,
+    snapshots,
     variants,
     wishes,
 )
@@ -135,9 +137,14 @@ _NEEDED_BY = (
     .select_from(sessions)
     .join(frozen_releases, frozen_releases.c.id == sessions.c.frozen)
     .outerjoin(allocations, (allocations.c.session == sessions.c.id) & is_open)
+    .outerjoin(snapshots, (snapshots.c.session == sessions.c.id) & is_kept)
     .where(
         frozen_releases.c.content_key == bindparam("key"),
-        or_(allocations.c.node == bindparam("on"), sessions.c.state == SessionState.WAITING),
+        or_(
+            allocations.c.node == bindparam("on"),
+            snapshots.c.node == bindparam("on"),
+            sessions.c.state == SessionState.WAITING,
+        ),
     )
     .limit(1)
 )

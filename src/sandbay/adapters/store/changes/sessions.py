@@ -1,6 +1,6 @@
 """Admission, reservation, and the moves of Sessions and allocations."""
 
-from sqlalchemy import Connection, bindparam, func, insert, null, select, update
+from sqlalchemy import Boolean, Connection, bindparam, case, func, insert, null, select, update
 
 from sandbay.adapters.store.changes.dispatch import Writes
 from sandbay.adapters.store.changes.guards import move, refuse_unless, value_there
@@ -20,7 +20,7 @@ from sandbay.adapters.store.tables import (
     sessions,
 )
 from sandbay.domain.readiness import ReadinessState
-from sandbay.domain.session import FINAL
+from sandbay.domain.session import FINAL, SessionState
 from sandbay.domain.template import FrozenTemplate
 from sandbay.ports.changes import AdmitSession, Conflict, ConflictKind, MoveAllocation, MoveSession, Reserve
 from sandbay.ports.lives import Foretell, UseSession
@@ -124,13 +124,17 @@ def _reserve(connection: Connection, change: Reserve) -> None:
     _ADD_ALLOCATION(connection, row)
 
 
+_OVER = FINAL | {SessionState.ENDING}
 _SESSION_STATE = select(sessions.c.state).where(sessions.c.id == bindparam("key"))
 _MOVE_SESSION = (
     update(sessions)
     .where(sessions.c.id == bindparam("key"))
     .values(
         state=bindparam("to"),
-        fault=func.coalesce(bindparam("fault", type_=sessions.c.fault.type), sessions.c.fault),
+        fault=func.coalesce(
+            bindparam("fault", type_=sessions.c.fault.type),
+            case((bindparam("over", type_=Boolean), sessions.c.fault), else_=null()),
+        ),
         waiting_for=null(),
         wait_until=null(),
         foretold=null(),
@@ -152,6 +156,7 @@ def _move_session(connection: Connection, change: MoveSession) -> None:
         "at": change.at,
         "ended_at": ended_at,
         "fault": change.fault,
+        "over": change.to in _OVER,
         "because": change.because,
     }
     move(connection, _SESSION_STATE, _MOVE_SESSION, values, change)

@@ -13,6 +13,7 @@ from sandbay.adapters.store.queries import (
     publishes,
     records,
     sessions,
+    snapshots,
     standing,
     templates,
 )
@@ -30,6 +31,7 @@ ANSWERS: Answers = {
     **publishes.ANSWERS,
     **records.ANSWERS,
     **sessions.ANSWERS,
+    **snapshots.ANSWERS,
     **standing.ANSWERS,
     **templates.ANSWERS,
 }

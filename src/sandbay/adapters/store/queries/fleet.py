@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, literal, null
 
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.adapters.store.rows import columns_of, noun
+from sandbay.adapters.store.snapshot_tables import is_kept
 from sandbay.adapters.store.tables import (
     allocations,
     channels,
@@ -17,6 +18,7 @@ from sandbay.adapters.store.tables import (
     promotions,
     readiness,
     releases,
+    snapshots,
     variants,
     wishes,
 )
@@ -81,9 +83,16 @@ _held_by_sessions = (
     .where(is_open)
 )
 
+_suspended = (
+    select(frozen_releases.c.content_key, _why(Why.SESSION), snapshots.c.node)
+    .select_from(snapshots)
+    .join(frozen_releases, frozen_releases.c.id == snapshots.c.frozen)
+    .where(is_kept)
+)
+
 _wished = select(wishes.c.content_key, wishes.c.why, wishes.c.node)
 
-_NEEDS = union(_required, _to_be_promoted, _held_by_sessions, _wished).order_by("why", "content_key", "node")
+_NEEDS = union(_required, _to_be_promoted, _held_by_sessions, _suspended, _wished).order_by("why", "content_key", "node")
 
 
 def _the_deployment(connection: Connection, _: TheDeployment) -> Deployment | None:
