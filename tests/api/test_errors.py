@@ -14,7 +14,7 @@ SPECIFIED = {
     403: "forbidden image_not_allowed image_not_granted image_enforced override_denied",
     404: "image_unknown channel_unknown release_unknown provider_unknown template_unknown scope_unknown not_found",
     409: "image_retired release_retired release_pending release_rejected no_default_image generation_stale"
-    " revision_stale idempotency_conflict in_use name_taken not_running already_ended limit_reached cancelled",
+    " revision_stale idempotency_conflict in_use name_taken not_running not_suspended already_ended limit_reached cancelled",
     422: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
     " ability_unsupported path_not_found path_invalid contract_violated build_failed",
     429: "too_many_requests",
@@ -22,6 +22,7 @@ SPECIFIED = {
     502: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out registry_unreachable"
     " unauthorized_or_missing rate_limited stalled manifest_missing repository_missing source_forbidden",
     503: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed host_unfit"
+    " snapshot_node_offline image_lost"
     " database_unavailable",
     507: "no_space",
 }

@@ -96,8 +96,10 @@ NEEDS = {
     "sessions cp": "ses_1:a b",
     "sessions exec": "ses_1 -- true",
     "sessions get": "ses_1",
+    "sessions resume": "ses_1",
     "sessions rm": "ses_1",
     "sessions shell": "ses_1",
+    "sessions suspend": "ses_1",
     **{
         f"images {verb}": "web"
         for verb in ["check", "deprecate", "evict", "inspect", "preload", "reactivate", "retire", "verify"]

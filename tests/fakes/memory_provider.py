@@ -38,11 +38,11 @@ from sandbay.domain.command import (
 from sandbay.domain.declaration import Ability, ArtifactRule, Declaration, Isolation, Mode, Network, Resource
 from sandbay.domain.disk import Disk, HeldVariant, Marks, coming
 from sandbay.domain.errors import Refusal, RefusedError
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, ImageConfig, Variant
-from sandbay.ports.provider import Emit, Exit, FileKind, Finding, OnStart, Phase, PrepareProgress, Progress, Stream
+from sandbay.ports.provider import Emit, Exit, FileKind, Finding, OnStart, Phase, PrepareProgress, Progress, SnapshotHeld, Stream
 from tests.fakes.memory_files import Entry, MemoryFiles, folder
 from tests.fakes.memory_programs import MARK, PROGRAMS, KilledError, Process, run
 
@@ -53,7 +53,7 @@ DECLARATION = Declaration(
     platforms=(Platform.of("linux", "amd64"), Platform.of("linux", "arm64")),
     layer_formats=frozenset({"gzip", "zstd", "plain"}),
     max_layers=127,
-    abilities=frozenset({Ability.EXEC, Ability.PTY, Ability.FILES}),
+    abilities=frozenset({Ability.EXEC, Ability.PTY, Ability.FILES, Ability.SUSPEND}),
     networks=frozenset({Network.DISABLED}),  # tests of what has a network say so: NETWORKED
     enforces=frozenset({Resource.CPUS, Resource.MEMORY, Resource.PIDS}),
     isolation=Isolation.NAMESPACES,
@@ -142,6 +142,7 @@ class World:
     used: dict[ContentKey, datetime] = field(default_factory=dict)
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
+    snapshots: dict[SnapshotId, MemoryFiles] = field(default_factory=dict)
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
     knobs: Knobs = field(default_factory=Knobs)
     pids: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
@@ -284,7 +285,10 @@ class MemoryProvider:
                 raise RefusedError(Reason.NETWORK_UNSUPPORTED, "this network mode cannot be enforced", param="network")
             artifacts = {name: artifact.value for name, artifact in variant.artifacts.items()}
             booted = Booted(self.world.knobs.boots or artifacts, next(self.world.pids), "memory")
-            sandbox = Sandbox(order, variant, booted, self._root_of(variant))
+            if order.snapshot is not None and order.snapshot not in self.world.snapshots:
+                raise RefusedError(Reason.START_FAILED, "there is no such snapshot")
+            kept = self.world.snapshots.get(order.snapshot) if order.snapshot else None
+            sandbox = Sandbox(order, variant, booted, kept or self._root_of(variant))
             self.world.sandboxes[order.allocation] = sandbox
             self.world.knobs.step("create:recorded")
             _place_network(sandbox, order.networks[0])
@@ -333,6 +337,21 @@ class MemoryProvider:
                 sandbox.gone.set()
                 self.world.knobs.step("destroy:killed")
                 del self.world.sandboxes[allocation]
+
+    def suspend(self, allocation: AllocationId, snapshot: SnapshotId) -> SnapshotHeld:
+        with self._lock:
+            if snapshot not in self.world.snapshots:
+                sandbox = self.world.sandboxes.get(allocation)
+                if sandbox is None:
+                    raise RefusedError(Reason.NOT_RUNNING, "there is no such running sandbox")
+                sandbox.gone.set()
+                self.world.snapshots[snapshot] = sandbox.files
+            self.world.sandboxes.pop(allocation, None)
+            return SnapshotHeld(snapshot, 1)
+
+    def drop_snapshot(self, snapshot: SnapshotId) -> None:
+        with self._lock:
+            self.world.snapshots.pop(snapshot, None)
 
     def list_allocations(self) -> Sequence[AllocationId]:
         with self._lock:

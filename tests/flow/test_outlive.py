@@ -14,15 +14,18 @@ from sandbay.domain.session import FINAL, SESSION_MOVES, SessionState
 from sandbay.flow.outlive import (
     LOST,
     NOTICE,
+    NOTICE_OF_KEPT,
     OWNERS,
     SLOW_END,
     SLOW_START,
+    SLOW_SUSPEND,
     End,
     Fail,
     Finish,
     Foretell,
     Living,
     Owner,
+    Shelve,
     outlive,
 )
 
@@ -56,6 +59,18 @@ WAYS_OUT: Mapping[SessionState, tuple[Living, object]] = {
         living(SessionState.RUNNING, away_since=T0),
         Fail(Reason.NODE_LOST, "nothing has been heard of its node for too long"),
     ),
+    SessionState.SUSPENDING: (
+        living(SessionState.SUSPENDING),
+        Fail(Reason.TIMED_OUT, "its node did not suspend it in time"),
+    ),
+    SessionState.SUSPENDED: (
+        living(SessionState.SUSPENDED, kept=timedelta(days=30)),
+        End(EndCause.KEPT_LONG_ENOUGH),
+    ),
+    SessionState.RESUMING: (
+        living(SessionState.RESUMING),
+        Shelve(Reason.TIMED_OUT, "its node did not resume it in time"),
+    ),
     SessionState.ENDING: (living(SessionState.ENDING), Finish()),
 }
 
@@ -82,6 +97,8 @@ def test_what_is_final_stays(state: SessionState) -> None:
     [
         (living(SessionState.STARTING), SETUP + SLOW_START),
         (living(SessionState.RUNNING, away_since=T0), LOST),
+        (living(SessionState.SUSPENDING), SLOW_SUSPEND),
+        (living(SessionState.RESUMING), SETUP + SLOW_START),
         (living(SessionState.ENDING), SLOW_END),
     ],
 )
@@ -98,6 +115,26 @@ def test_an_unused_one_is_told_then_ended() -> None:
     view = replace(view, foretold=told.end)
     assert outlive(view, at(399)) is None
     assert outlive(view, at(400)) == End(EndCause.IDLE)
+
+
+def test_what_is_suspended_is_told_a_day_ahead_and_then_let_go() -> None:
+    kept, day = timedelta(days=30), NOTICE_OF_KEPT
+    view = living(SessionState.SUSPENDED, Life(idle=10), kept=kept)
+    assert outlive(view, T0 + kept - day - SECOND) is None, "nobody uses what is suspended, and it is not idle"
+    told = Foretell(Foretold(T0 + kept, EndCause.KEPT_LONG_ENOUGH))
+    assert outlive(view, T0 + kept - day) == told
+    view = replace(view, foretold=told.end)
+    assert outlive(view, T0 + kept - SECOND) is None
+    assert outlive(view, T0 + kept) == End(EndCause.KEPT_LONG_ENOUGH)
+    short = living(SessionState.SUSPENDED, kept=timedelta(hours=4))
+    assert outlive(short, T0 + timedelta(hours=3) - SECOND) is None
+    assert outlive(short, T0 + timedelta(hours=3)) is not None, "a quarter of its time, where that is shorter"
+    assert outlive(replace(view, state=SessionState.RUNNING, foretold=None, life=NO_LIMIT), T0 + FOREVER) is None
+
+
+def test_a_whole_life_goes_on_while_it_is_suspended() -> None:
+    view = living(SessionState.SUSPENDED, Life(longest=3600), kept=timedelta(days=30))
+    assert outlive(view, at(3540)) == Foretell(Foretold(at(3600), EndCause.LIFE_OVER))
 
 
 def test_use_takes_back_what_was_foretold() -> None:

@@ -13,6 +13,7 @@ TABLE = {
     "reserved": "create adopt create look_again",
     "starting": "create adopt create look_again",
     "running": "report_lost adopt report_lost look_again",
+    "suspending": "suspend suspend suspend look_again",
     "stopping": "report_closed destroy destroy look_again",
     "closed": "nothing destroy destroy look_again",
     "nothing": "nothing destroy destroy look_again",
@@ -54,13 +55,14 @@ def test_only_what_core_wants_to_run_is_ever_brought_up(said: AllocationState | 
     if said is AllocationState.RUNNING and seen is not Presence.RUNNING:
         assert not brought_up, "a workspace that is gone is told, not replaced by an empty one"
     if seen is Presence.RUNNING and not brought_up:
-        assert run(said, seen) is Move.DESTROY
+        assert run(said, seen) is (Move.SUSPEND if said is AllocationState.SUSPENDING else Move.DESTROY)
 
 
 # What a move leads to when it works: what Core says then, and what is there then.
 EFFECTS: dict[Move, tuple[str, Presence]] = {
     Move.CREATE: ("running", Presence.RUNNING),
     Move.ADOPT: ("running", Presence.RUNNING),
+    Move.SUSPEND: ("closed", Presence.ABSENT),
     Move.DESTROY: ("closed", Presence.ABSENT),
     Move.REPORT_LOST: ("closed", Presence.ABSENT),
     Move.REPORT_CLOSED: ("closed", Presence.ABSENT),

@@ -21,6 +21,7 @@ from sandbay.api.wire.sessions import (
 from sandbay.app.admit_session import admit_session
 from sandbay.app.core import Core
 from sandbay.app.sessions import booted_of, end_session, find_session, list_sessions, progress_of, wait_while
+from sandbay.app.suspend import resume_session, suspend_session
 from sandbay.domain.ids import SessionId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.session import FINAL, SessionState
@@ -127,6 +128,44 @@ def delete_session(core: TheCore, actor: TheActor, session: Name, response: Resp
     """Begin to end a Session, whatever it is doing. Repeating it is fine."""
     record = end_session(core, actor, SessionId(session))
     if record.session.state in FINAL:
+        response.status_code = 200
+    return _shown(core, record)
+
+
+@router.post(
+    "/{session}/suspend",
+    status_code=202,
+    responses=also(200, SessionOut, "It is suspended.")
+    | refusing(
+        *(Reason.NOT_FOUND, Reason.NOT_RUNNING, Reason.ALREADY_ENDED, Reason.ABILITY_UNSUPPORTED),
+        *(Reason.NO_NODE_ONLINE, Reason.REVISION_STALE),
+    ),
+)
+def post_suspend(core: TheCore, actor: TheActor, session: Name, response: Response) -> SessionOut:
+    """Begin to suspend a Session: its files are kept, its processes end. Repeating it is fine."""
+    record = suspend_session(core, actor, SessionId(session))
+    if record.session.state is SessionState.SUSPENDED:
+        response.status_code = 200
+    return _shown(core, record)
+
+
+@router.post(
+    "/{session}/resume",
+    status_code=202,
+    responses=also(200, SessionOut, "It runs.")
+    | refusing(
+        *(Reason.NOT_FOUND, Reason.NOT_SUSPENDED, Reason.ALREADY_ENDED, Reason.REVISION_STALE),
+        *(Reason.SNAPSHOT_NODE_OFFLINE, Reason.IMAGE_LOST, Reason.IMAGE_NOT_READY, Reason.IMAGE_PREPARE_FAILED),
+        *(Reason.NO_CAPACITY, Reason.POOL_PAUSED, Reason.RESOURCE_UNSUPPORTED, Reason.IMAGE_UNSUPPORTED),
+    ),
+)
+def post_resume(core: TheCore, actor: TheActor, session: Name, response: Response) -> SessionOut:
+    """Begin to resume a suspended Session on the release that it was admitted on. Repeating it is fine.
+
+    When it cannot be started it is suspended again, with the `reason`: nothing is lost.
+    """
+    record = resume_session(core, actor, SessionId(session))
+    if record.session.state is SessionState.RUNNING:
         response.status_code = 200
     return _shown(core, record)
 

@@ -188,6 +188,36 @@ def cp(
 
 
 @app.command()
+def suspend(
+    session_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="ses_…", autocompletion=completion.sessions)
+    ],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Keep the files of Sessions and end their processes, until they are resumed."""
+    with connect.project() as client, Bar("sessions", quiet=quiet or as_json, phase="suspending"):
+        _for_each(session_ids, client.sessions.suspend)
+    _acted_on("suspended", session_ids, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def resume(
+    session_ids: Annotated[
+        list[str], typer.Argument(metavar="ID...", help="ses_…", autocompletion=completion.sessions)
+    ],
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Start suspended Sessions from what was kept, each on the release that it was admitted on."""
+    with connect.project() as client, Bar("sessions", quiet=quiet or as_json, phase="resuming"):
+        _for_each(session_ids, client.sessions.resume)
+    _acted_on("resumed", session_ids, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def rm(
     session_ids: Annotated[
         list[str], typer.Argument(metavar="ID...", help="ses_…", autocompletion=completion.sessions)
@@ -199,8 +229,12 @@ def rm(
     """End Sessions and wait until they are gone. One that has ended already is fine."""
     with connect.project() as client, Bar("sessions", quiet=quiet or as_json, phase="ending"):
         _for_each(session_ids, lambda session: client.sessions.delete(session, wait=_GONE_WITHIN))
+    _acted_on("removed", session_ids, as_json=as_json, quiet=quiet)
+
+
+def _acted_on(what: str, session_ids: list[str], *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        render.document({"removed": session_ids})
+        render.document({what: session_ids})
     elif not quiet:
         for session_id in session_ids:
             render.line(session_id)

@@ -155,6 +155,8 @@ class CoreProcess:
 def _bounds(settings: Settings) -> Bounds:
     rate = settings.requests_per_second
     bounds = Bounds(life=settings.life)
+    if settings.snapshot_retention is not None:
+        bounds = replace(bounds, snapshot_retention=settings.snapshot_retention)
     return bounds if rate is None else replace(bounds, requests_per_second=rate)
 
 

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
@@ -32,6 +33,8 @@ BUDGET_VARIABLE, MARKS_VARIABLE = "SANDBAY_STORE_BUDGET", "SANDBAY_STORE_MARKS"
 _WHOLE = 100
 _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS = {"": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+RETENTION_VARIABLE = "SANDBAY_SNAPSHOT_RETENTION"
+_MOST_DAYS = 3650
 IDLE_VARIABLE, LIFE_VARIABLE = "SANDBAY_IDLE_TIMEOUT", "SANDBAY_SESSION_LIFE"
 RATE_VARIABLE = "SANDBAY_REQUESTS_PER_SECOND"
 LIMITS_VARIABLE = "SANDBAY_IMAGE_LIMITS"
@@ -70,6 +73,8 @@ class Settings:
     """Bounds on one image, by name (`engine.limits`), where they are not the usual ones."""
     life: Life = NO_LIMIT
     """What Sessions have that ask for no other; none has more."""
+    snapshot_retention: timedelta | None = None
+    """How long the state of suspended Sessions is kept; None: as long as is usual."""
     requests_per_second: float | None = None
     """Of one API key, when they go on; 0 means no limit, None what is usual."""
 
@@ -127,6 +132,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_IMAGE_LIMITS` sets bounds on one image, as `unpacked_bytes=200GiB,layers=200`; a refusal names the bound.
     `SANDBAY_IDLE_TIMEOUT` and `SANDBAY_SESSION_LIFE`, as `30m` and `8h`, are after how long unused Sessions end and how
     long any lives; they hold for whoever asks for nothing, and nobody gets more.
+    `SANDBAY_SNAPSHOT_RETENTION` is for how many days the state of a suspended Session is kept, 30 if nothing is said.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
     Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address, rate,
     size, bound, time or marks.
@@ -149,6 +155,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         store_budget=_budget(os.environ.get(BUDGET_VARIABLE), os.environ.get(MARKS_VARIABLE)),
         image_limits=dict(map(_bound, _listed(LIMITS_VARIABLE))),
         life=Life(_seconds(IDLE_VARIABLE), _seconds(LIFE_VARIABLE)),
+        snapshot_retention=_days(RETENTION_VARIABLE),
         requests_per_second=_rate(os.environ.get(RATE_VARIABLE)),
         reach=Reach(_checked("SANDBAY_NETWORK_ALLOW", _network), _checked("SANDBAY_NAMESERVERS", _nameserver)),
     )
@@ -196,6 +203,17 @@ def _seconds(variable: str) -> int | None:
         message = f"{variable} must be a time from {SHORTEST} s to {LONGEST // _TIMES['d']} d, as 90, 30m, 8h or 7d"
         raise RefusedError(Reason.INVALID_BODY, message, param=variable)
     return seconds
+
+
+def _days(variable: str) -> timedelta | None:
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return None
+    days = int(text) if re.fullmatch(r"\d{1,4}", text) else 0
+    if not 1 <= days <= _MOST_DAYS:
+        message = f"{variable} must be a number of days, from 1 to {_MOST_DAYS}"
+        raise RefusedError(Reason.INVALID_BODY, message, param=variable)
+    return timedelta(days=days)
 
 
 def _rate(text: str | None) -> float | None:

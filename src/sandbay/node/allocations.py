@@ -135,8 +135,11 @@ class AllocationRunner:
                 # Nothing is reported: the outcome is unknown. Core tells us again, and we look again.
                 with self._lock:
                     self._orders.pop(allocation, None)
-                    self._suspending.pop(allocation, None)
                 log.exception("an allocation's move failed", allocation=allocation, said=said)
+            finally:
+                if said is AllocationState.SUSPENDING:
+                    with self._lock:
+                        self._suspending.pop(allocation, None)
 
     def _do(self, move: Move, allocation: AllocationId) -> None:
         match move:
@@ -172,15 +175,11 @@ class AllocationRunner:
         presence = self._provider.presence(allocation)
         if presence is Presence.RUNNING:
             with self._lock:
-                self._suspending.pop(allocation, None)
                 self._running.add(allocation)
             booted = self._provider.booted(allocation)
             self._report(AllocationReport(allocation, AllocationState.RUNNING, booted, fault))
         elif presence is Presence.ABSENT:
-            self._bring_down(allocation, _LOST)
-        else:  # its files are still there: Core tells us again
-            with self._lock:
-                self._suspending.pop(allocation, None)
+            self._bring_down(allocation, _LOST)  # else its files are still there, and Core tells us again
 
     def _bring_up(self, move: Move, allocation: AllocationId) -> None:
         order = self._orders.get(allocation)
@@ -259,7 +258,6 @@ class AllocationRunner:
 
     def _forget(self, allocation: AllocationId) -> None:
         with self._lock:
-            self._suspending.pop(allocation, None)
             self._orders.pop(allocation, None)
             self._running.discard(allocation)
             self._prepared.discard(allocation)

@@ -233,8 +233,7 @@ class Reserve(Change):
 class MoveSession(Change):
     """Relies on its state being one of `before`; an event tells of it, as of the admission.
 
-    Without one given the cause stays, and so does the fault of one that ends; what it waits for and what was foretold
-    go; a final one sets `ended_at`.
+    The cause, and of one that ends the fault, stay when none is given; waiting and foretelling go. Final: `ended_at`.
     """
 
     session: SessionId

@@ -18,7 +18,7 @@ from sandbay.domain.allocation import Booted, Order, Presence
 from sandbay.domain.command import Command, TerminalSize, User
 from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.disk import Disk, DiskBudget
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.ports.blobs import Blobs
@@ -161,6 +161,14 @@ class Trial(Protocol):
         """As `Provider.exec`."""
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotHeld:
+    """Kept state that is here whole."""
+
+    id: SnapshotId
+    bytes: int
+
+
 class Provider(Protocol):
     """One kind of provider with one runtime on one host."""
 
@@ -251,6 +259,12 @@ class Provider(Protocol):
 
     def destroy(self, allocation: AllocationId) -> None:
         """End it and free everything of it. An unknown allocation is fine."""
+
+    def suspend(self, allocation: AllocationId, snapshot: SnapshotId) -> SnapshotHeld:
+        """Stop it and keep its workspace and writable layer under this id; the allocation is then gone."""
+
+    def drop_snapshot(self, snapshot: SnapshotId) -> None:
+        """Let go of kept state. An unknown one is fine."""
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here, running or in pieces; for adoption after a crash."""

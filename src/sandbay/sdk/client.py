@@ -7,6 +7,10 @@ WAIT = 1800
 """Seconds for which a create waits for an image or a free place, unless the caller says otherwise."""
 
 
+SUSPEND_WAIT = 600
+"""Seconds for which a suspend or a resume waits, unless the caller says otherwise."""
+
+
 class Wish(TypedDict, total=False):
     """What else a Session should be like; what is absent or None is the installation's choice."""
 

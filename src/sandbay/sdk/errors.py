@@ -161,7 +161,8 @@ _CODES: dict[type[SandbayError], str] = {
     ChoosingError: "image_not_allowed image_not_granted image_enforced override_denied image_retired release_retired"
     " release_pending release_rejected no_default_image image_unsupported requirements_unmet"
     " release_incomplete not_one_distribution",
-    PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed",
+    PlacementError: "image_not_ready no_capacity no_node_online pool_paused wait_expired image_prepare_failed"
+    " snapshot_node_offline image_lost",
     StartError: "image_mismatch image_absent_on_node start_failed setup_failed node_lost timed_out",
     RequestError: "user_not_found no_command no_shell invalid_workdir network_unsupported resource_unsupported"
     " ability_unsupported path_not_found path_invalid contract_violated build_failed invalid_body",
@@ -172,7 +173,7 @@ _CODES: dict[type[SandbayError], str] = {
     TransferError: "stream_lost registry_unreachable unauthorized_or_missing source_forbidden repository_missing"
     " manifest_missing rate_limited stalled",
     RoomError: "no_space",
-    StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running already_ended"
+    StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running not_suspended already_ended"
     " limit_reached cancelled",
     AccessError: "invalid_api_key forbidden too_many_requests",
     ServerError: "host_unfit database_unavailable internal",

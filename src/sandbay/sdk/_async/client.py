@@ -1,5 +1,7 @@
 """An installation as one project sees it."""
 
+import math
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -10,11 +12,14 @@ from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.selection import AsyncOwnBindings, AsyncOwnScopes
 from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
-from sandbay.sdk.client import WAIT, Wish, said
+from sandbay.sdk.client import SUSPEND_WAIT, WAIT, Wish, said
+from sandbay.sdk.errors import of_reason
 from sandbay.sdk.events import Event
 from sandbay.sdk.resources import Project, Session, UsableImage
 from sandbay.sdk.templates import files
 from sandbay.sdk.transport import segment
+
+_LONGEST_POLL = 30
 
 
 class AsyncImages:
@@ -88,6 +93,34 @@ class AsyncSessions:
         Raises `UnknownReferenceError` (not_found).
         """
         return follow(self._transport, f"/v1/sessions/{segment(session)}/events")
+
+    async def suspend(self, session: str, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Keep its files and end its processes; one that is suspended is fine. Waits at most `wait` seconds for that.
+
+        Raises `StateError` (not_running, already_ended) and `RequestError` (ability_unsupported).
+        """
+        return await self._moved(session, "suspend", "suspending", "suspended", wait)
+
+    async def resume(self, session: str, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Start it from what was kept, on its own release; one that runs is fine. Waits at most `wait` seconds for that.
+
+        Raises `StateError` (not_suspended, already_ended), `PlacementError` (snapshot_node_offline, image_lost,
+        no_capacity and others), and why it did not start: it is suspended on then.
+        """
+        return await self._moved(session, "resume", "resuming", "running", wait)
+
+    async def _moved(self, session: str, verb: str, on_the_way: str, there: str, wait: int) -> Session:
+        path = f"/v1/sessions/{segment(session)}"
+        call = AsyncCall("POST", f"{path}/{verb}", repeatable=True)
+        moved = Session.of(await self._transport.send(call))
+        deadline = time.monotonic() + wait
+        while moved.status == on_the_way and (left := math.ceil(deadline - time.monotonic())) > 0:
+            look = {"wait": min(left, _LONGEST_POLL), "status": on_the_way}
+            seen = AsyncCall("GET", path, params=look, read_timeout=_LONGEST_POLL + 30.0)
+            moved = Session.of(await self._transport.send(seen))
+        if moved.status not in (on_the_way, there) and moved.reason is not None:
+            raise of_reason({"code": moved.reason.code, "message": moved.reason.message})
+        return moved
 
     async def delete(self, session: str, *, wait: int = 0) -> Session:
         """End a Session; one that has ended is fine. Waits at most `wait` (≤ 30) seconds until it is gone."""

@@ -6,7 +6,7 @@ from typing import Self, Unpack
 from sandbay.sdk._async.client import AsyncClient
 from sandbay.sdk._async.commands import AsyncCommands
 from sandbay.sdk._async.files import AsyncFiles
-from sandbay.sdk.client import WAIT, Wish
+from sandbay.sdk.client import SUSPEND_WAIT, WAIT, Wish
 from sandbay.sdk.resources import FrozenImage, ProgressCallback, Session
 from sandbay.sdk.twins import async_shielded
 
@@ -74,6 +74,16 @@ class AsyncSandbox:
     async def refresh(self) -> Session:
         """Ask again what is known of the Session."""
         self.session = await self._client.sessions.get(self.id)
+        return self.session
+
+    async def suspend(self, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Keep its files and end its processes. Waits at most `wait` seconds; suspending it again is fine."""
+        self.session = await self._client.sessions.suspend(self.id, wait=wait)
+        return self.session
+
+    async def resume(self, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Start it from what was kept, on the same release. Waits at most `wait` seconds; one that runs is fine."""
+        self.session = await self._client.sessions.resume(self.id, wait=wait)
         return self.session
 
     async def delete(self) -> None:

@@ -7,7 +7,7 @@ from typing import Self, Unpack
 from sandbay.sdk._sync.client import Client
 from sandbay.sdk._sync.commands import Commands
 from sandbay.sdk._sync.files import Files
-from sandbay.sdk.client import WAIT, Wish
+from sandbay.sdk.client import SUSPEND_WAIT, WAIT, Wish
 from sandbay.sdk.resources import FrozenImage, ProgressCallback, Session
 from sandbay.sdk.twins import shielded
 
@@ -75,6 +75,16 @@ class Sandbox:
     def refresh(self) -> Session:
         """Ask again what is known of the Session."""
         self.session = self._client.sessions.get(self.id)
+        return self.session
+
+    def suspend(self, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Keep its files and end its processes. Waits at most `wait` seconds; suspending it again is fine."""
+        self.session = self._client.sessions.suspend(self.id, wait=wait)
+        return self.session
+
+    def resume(self, *, wait: int = SUSPEND_WAIT) -> Session:
+        """Start it from what was kept, on the same release. Waits at most `wait` seconds; one that runs is fine."""
+        self.session = self._client.sessions.resume(self.id, wait=wait)
         return self.session
 
     def delete(self) -> None:
