@@ -10,7 +10,7 @@ import pytest
 from sandbay.app.admit_session import Asked, admit_session
 from sandbay.app.disk import grant
 from sandbay.app.outlive import outlive_sessions
-from sandbay.app.sessions import end_session
+from sandbay.app.sessions import end_session, files_of
 from sandbay.app.suspend import resume_session, suspend_session
 from sandbay.app.templates import create_template
 from sandbay.domain.errors import RefusedError
@@ -69,9 +69,7 @@ def test_what_is_kept_comes_back_and_compute_goes(running: Running) -> None:
     snapshot = core.store.read(SnapshotOf(session))
     assert snapshot is not None
     assert (snapshot.frozen, snapshot.frozen_digest) == (record.session.frozen, record.session.frozen_digest)
-    assert refused(lambda: core.link.reach(NODE).files(record.allocation.id if record.allocation else "")) is (
-        Reason.NOT_RUNNING
-    )
+    assert refused(lambda: files_of(core, now(running, record))) is Reason.NOT_RUNNING
     resume_session(core, running.actor, session)
     again = reached(running, record, S.RUNNING)
     assert text(running, "/workspace/notes") == "mine"
@@ -139,7 +137,7 @@ def test_what_is_suspended_keeps_its_release(running: Running) -> None:
     end_session(running.core, running.actor, record.session.id)
     assert reached(running, record, S.ENDED).session.ended_because is EndCause.ASKED
     eventually(lambda: not running.world.node.snapshots)
-    assert running.core.store.read(SnapshotsToDrop(NODE)) == ()
+    eventually(lambda: running.core.store.read(SnapshotsToDrop(NODE)) == ())
 
 
 def test_its_end_is_told_and_then_it_ends(running: Running) -> None:

@@ -15,9 +15,10 @@ from sqlalchemy import JSON, Boolean, Column, DateTime, Integer, Table, create_e
 from sandbay.adapters.store.tables import METADATA
 from sandbay.adapters.store.triggers import frozen_columns
 from sandbay.domain.allocation import AllocationState
-from sandbay.domain.ids import AllocationId, PublishId, UploadId
+from sandbay.domain.ids import AllocationId, PublishId, SnapshotId, UploadId
 from sandbay.domain.publish import Publish, PublishOrder
 from sandbay.domain.registry import RegistrySecret
+from sandbay.domain.suspension import Suspension
 from sandbay.ports.changes import (
     AddAudit,
     AddKey,
@@ -30,6 +31,7 @@ from sandbay.ports.changes import (
     PutRegistrySecret,
 )
 from sandbay.ports.channels import AddPromotion
+from sandbay.ports.snapshots import AddSnapshot
 from sandbay.ports.standing import PutScope, PutStanding
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
@@ -82,6 +84,7 @@ FROZEN = {
         *("seq", "id", "image", "channel", "number", "before", "expected"),
         *("nodes", "deadline", "created_at", "principal", "why", "force"),
     },
+    "snapshots": {"id", "session", "node", "frozen", "frozen_digest", "at"},
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
 FREE = {
@@ -137,7 +140,8 @@ def fill(store: Store) -> None:
     kept = frozen_template()
     one = session(template=kept.template, template_digest=kept.document_digest, setup_network=kept.setup_network)
     admitted = AdmitSession(one, frozen(), "idem", "sha256:body", kept)
-    store.apply(admitted, reserved(), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10))
+    kept_of = Suspension(SnapshotId("snp_1"), one.id, NODE, one.frozen, one.frozen_digest, NOW)
+    store.apply(admitted, reserved(), AddSnapshot(kept_of), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10))
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
     order = PublishOrder(UploadId("upl_u"), "web")

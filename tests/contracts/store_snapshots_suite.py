@@ -13,7 +13,7 @@ from sandbay.domain.want import Need, Why
 from sandbay.ports.changes import ConflictKind, MoveAllocation, MoveSession, Unpin
 from sandbay.ports.snapshots import (
     AddSnapshot,
-    ForgetSnapshot,
+    DropSnapshot,
     HoldSnapshot,
     LetGoSnapshots,
     SnapshotOf,
@@ -48,15 +48,15 @@ class SnapshotsSuite(StoreContract):
         store.apply(HoldSnapshot(SNAPSHOT, 2**40))
         assert store.read(SnapshotOf(ONE)) == taking(state=SuspensionState.HELD, bytes=2**40)
         refuses(store, HoldSnapshot(SNAPSHOT, 1), ConflictKind.STALE, SuspensionState.HELD)
-        refuses(store, ForgetSnapshot(SNAPSHOT), ConflictKind.STALE, SuspensionState.HELD)
+        refuses(store, DropSnapshot(SNAPSHOT), ConflictKind.STALE, SuspensionState.HELD)
         store.apply(closed(), LetGoSnapshots(ONE))
         assert store.read(SnapshotOf(ONE)) is None
         assert store.read(SnapshotsToDrop(NODE)) == (SNAPSHOT,)
         assert store.read(SnapshotsToDrop(NodeId("node_z"))) == ()
-        store.apply(ForgetSnapshot(SNAPSHOT))
+        store.apply(DropSnapshot(SNAPSHOT))
         assert store.read(SnapshotsToDrop(NODE)) == ()
-        refuses(store, ForgetSnapshot(SNAPSHOT), ConflictKind.MISSING, None)
-        refuses(store, HoldSnapshot(SNAPSHOT, 1), ConflictKind.MISSING, None)
+        refuses(store, DropSnapshot(SNAPSHOT), ConflictKind.STALE, SuspensionState.DROPPED)
+        refuses(store, HoldSnapshot(SnapshotId("snp_0"), 1), ConflictKind.MISSING, None)
 
     def test_a_session_has_one_at_a_time(self, store: Store) -> None:
         store.apply(admitted(), reserved(), AddSnapshot(taking()))

@@ -10,7 +10,7 @@ from sandbay.domain.session import SessionState
 from sandbay.ports.changes import Change, MoveAllocation, MoveSession
 from sandbay.ports.node_link import AllocationReport
 from sandbay.ports.records import SessionRecord
-from sandbay.ports.snapshots import HoldSnapshot, LetGoSnapshots, SnapshotOf
+from sandbay.ports.snapshots import HoldSnapshot, LetGoSnapshots
 
 _SUSPENDING = frozenset({SessionState.SUSPENDING})
 
@@ -18,8 +18,7 @@ _SUSPENDING = frozenset({SessionState.SUSPENDING})
 def suspended(core: Core, record: SessionRecord, size: int) -> Sequence[Change]:
     """Its node keeps the state, of `size` bytes."""
     session, now = record.session, core.clock.now()
-    kept = core.store.read(SnapshotOf(session.id))
-    held = [] if kept is None else [HoldSnapshot(kept.id, size)]
+    held = [] if record.snapshot is None else [HoldSnapshot(record.snapshot, size)]
     told = audit.done(core, SYSTEM, "session.suspended", session.id, {"bytes": size})
     return [MoveSession(session.id, _SUSPENDING, SessionState.SUSPENDED, now), *held, told]
 

@@ -35,7 +35,7 @@ from sandbay.ports.changes import (
 )
 from sandbay.ports.node_link import AllocationReport, Assigned, CheckOutcome, Hello, NodeCommands, Welcome
 from sandbay.ports.records import ReadinessRow, SessionRecord
-from sandbay.ports.snapshots import LetGoSnapshots, SnapshotOf
+from sandbay.ports.snapshots import LetGoSnapshots
 from sandbay.ports.store import FrozenTemplateOf, Nodes, OpenAllocations, ReadinessRows
 
 _STATES_OF_BYTES = frozenset({ReadinessState.PULLING, ReadinessState.QUEUED})
@@ -195,9 +195,8 @@ def _same(stored: Readiness, reported: Readiness) -> bool:
 
 def _assigned(core: Core, record: SessionRecord) -> Assigned:
     allocation = record.allocation
-    kept = core.store.read(SnapshotOf(record.session.id))
     state = allocation.state if allocation else AllocationState.CLOSED
-    return Assigned(order_of(core, record), state, kept.id if kept else None)
+    return Assigned(order_of(core, record), state, record.snapshot)
 
 
 def _is_late(record: SessionRecord, report: AllocationReport) -> bool:

@@ -20,7 +20,6 @@ from sandbay.flow.enforce import Enforcing, enforce
 from sandbay.flow.place import place
 from sandbay.ports.changes import AddWish, Change, Conflict, ConflictKind, MoveSession, Reserve
 from sandbay.ports.records import SessionRecord
-from sandbay.ports.snapshots import SnapshotOf
 from sandbay.ports.store import Fleet
 
 _MESSAGES = {
@@ -86,7 +85,7 @@ def order_of(core: Core, record: SessionRecord) -> Order:
         msg = f"{session.id} has no allocation"
         raise LookupError(msg)
     if session.state is SessionState.RESUMING:
-        return _order_to_resume(core, record, allocation)
+        return _order_to_resume(record, allocation)
     return Order(
         allocation.id,
         session.id,
@@ -100,10 +99,10 @@ def order_of(core: Core, record: SessionRecord) -> Order:
     )
 
 
-def _order_to_resume(core: Core, record: SessionRecord, allocation: Allocation) -> Order:
+def _order_to_resume(record: SessionRecord, allocation: Allocation) -> Order:
     """From what was kept; it was initialised before, and is not again."""
-    session, kept = record.session, core.store.read(SnapshotOf(record.session.id))
-    if kept is None:
+    session = record.session
+    if record.snapshot is None:
         msg = f"nothing is kept of {session.id}"
         raise LookupError(msg)
     return Order(
@@ -113,7 +112,7 @@ def _order_to_resume(core: Core, record: SessionRecord, allocation: Allocation) 
         allocation.size,
         session.network,
         session.env,
-        snapshot=kept.id,
+        snapshot=record.snapshot,
     )
 
 

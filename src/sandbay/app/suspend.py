@@ -3,6 +3,8 @@
 What is kept is a row before its node is told, so whoever dies wherever, the next pass tells the same again.
 """
 
+from dataclasses import replace
+
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import reserved, send_start
@@ -21,7 +23,7 @@ from sandbay.flow.resume import Resume, Suspended, resume
 from sandbay.flow.suspend import Suspend, suspend
 from sandbay.ports.changes import Conflict, ConflictKind, MoveAllocation, MoveSession, Reserve
 from sandbay.ports.records import SessionRecord
-from sandbay.ports.snapshots import AddSnapshot, ForgetSnapshot, SnapshotOf, SnapshotsToDrop
+from sandbay.ports.snapshots import AddSnapshot, DropSnapshot, SnapshotOf, SnapshotsToDrop
 from sandbay.ports.store import Fleet
 
 _TRIES = 5
@@ -60,24 +62,24 @@ def resume_session(core: Core, actor: Actor, session: SessionId) -> SessionRecor
 
 def tell_suspend(core: Core, record: SessionRecord) -> None:
     """Tell the node; when it is away, the reconciler tells it again."""
-    allocation, kept = record.allocation, core.store.read(SnapshotOf(record.session.id))
-    if allocation is None or kept is None:
+    allocation, snapshot = record.allocation, record.snapshot
+    if allocation is None or snapshot is None:
         return
     try:
-        core.link.reach(allocation.node).suspend_allocation(allocation.id, kept.id)
+        core.link.reach(allocation.node).suspend_allocation(allocation.id, snapshot)
     except RefusedError as error:
         if error.refusal.reason is not Reason.NO_NODE_ONLINE:
             raise
 
 
 def tell_snapshots_to_drop(core: Core, node: NodeId) -> None:
-    """What is nobody's any more is let go, and its row after it: the node is asked until it has done it."""
+    """What is nobody's any more is let go, and its row says so after it: the node is asked until it has done it."""
     for snapshot in core.store.read(SnapshotsToDrop(node)):
         core.link.reach(node).drop_snapshot(snapshot)
         try:
-            core.store.apply(ForgetSnapshot(snapshot))
+            core.store.apply(DropSnapshot(snapshot))
         except Conflict as conflict:
-            if conflict.kind is not ConflictKind.MISSING:  # another Core was faster
+            if conflict.kind is not ConflictKind.STALE:  # another Core was faster
                 raise
 
 
@@ -114,7 +116,7 @@ def _begin_to_suspend(core: Core, actor: Actor, record: SessionRecord, allocatio
             raise
         return False
     core.changed.set()
-    tell_suspend(core, record)
+    tell_suspend(core, replace(record, snapshot=kept.id))
     return True
 
 
@@ -141,7 +143,8 @@ def _begin_to_resume(
             raise
         return False
     core.changed.set()
-    send_start(core, SessionRecord(find_session(core, session.id, None).session, frozen, allocation))
+    resuming = replace(session, state=SessionState.RESUMING)
+    send_start(core, replace(record, session=resuming, allocation=allocation))
     return True
 
 

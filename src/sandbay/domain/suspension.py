@@ -1,6 +1,6 @@
 """A suspension: Core's record of one snapshot of a Session, from being taken to being let go.
 
-taking ─its node keeps it▶ held ─resumed, or the Session is over▶ dropping ─its node has let it go▶ no row
+taking ─its node keeps it▶ held ─resumed, or the Session is over▶ dropping ─its node has let it go▶ dropped
 taking ─cannot be kept, or the Session is over▶ dropping
 """
 
@@ -12,11 +12,12 @@ from sandbay.domain.ids import FrozenId, NodeId, SessionId, SnapshotId
 
 
 class SuspensionState(StrEnum):
-    """Only what is HELD can be resumed from; what is DROPPING is nobody's any more."""
+    """Only what is HELD can be resumed from; what is DROPPING is nobody's any more, what is DROPPED is gone."""
 
     TAKING = "taking"
     HELD = "held"
     DROPPING = "dropping"
+    DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True)

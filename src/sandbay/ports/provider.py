@@ -261,7 +261,11 @@ class Provider(Protocol):
         """End it and free everything of it. An unknown allocation is fine."""
 
     def suspend(self, allocation: AllocationId, snapshot: SnapshotId) -> SnapshotHeld:
-        """Stop it and keep its workspace and writable layer under this id; the allocation is then gone."""
+        """Stop it and keep its workspace and writable layer, never its memory, under this id; it is then gone.
+
+        Idempotent: what is kept under the id already is told again. One that has exited is kept as well. Order.snapshot
+        starts from it, as often as wanted, until it is dropped. Ability `suspend`; refuses with `not_running`.
+        """
 
     def drop_snapshot(self, snapshot: SnapshotId) -> None:
         """Let go of kept state. An unknown one is fine."""

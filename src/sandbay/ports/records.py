@@ -7,7 +7,7 @@ from sandbay.domain.allocation import Allocation
 from sandbay.domain.contract import Checked
 from sandbay.domain.errors import Facts
 from sandbay.domain.frozen import FrozenRelease
-from sandbay.domain.ids import ImageId, NodeId, PublishId, ReleaseId, SessionId, UploadId
+from sandbay.domain.ids import ImageId, NodeId, PublishId, ReleaseId, SessionId, SnapshotId, UploadId
 from sandbay.domain.readiness import Readiness
 from sandbay.domain.release import ContentKey, ReleaseState, Variant
 from sandbay.domain.session import Session
@@ -15,11 +15,12 @@ from sandbay.domain.session import Session
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """A Session with its frozen release and its newest allocation."""
+    """A Session with its frozen release, its newest allocation, and what is kept of it while it is suspended."""
 
     session: Session
     frozen: FrozenRelease
     allocation: Allocation | None = None
+    snapshot: SnapshotId | None = None
 
 
 @dataclass(frozen=True, slots=True)

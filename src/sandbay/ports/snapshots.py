@@ -11,7 +11,7 @@ from sandbay.ports.store import Query
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot(Change):
-    """Begin to take one. Relies on the Session having none that is not being dropped (`TAKEN`, current: that one)."""
+    """Begin to take one. Relies on the Session having none that is taken or held (`TAKEN`, current: that one)."""
 
     suspension: Suspension
 
@@ -32,7 +32,7 @@ class LetGoSnapshots(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetSnapshot(Change):
+class DropSnapshot(Change):
     """Its node has let it go. Relies on its being dropped."""
 
     snapshot: SnapshotId

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, Table, func, select
 from sqlalchemy.sql import Select
 
-from sandbay.adapters.store.tables import allocations, frozen_releases, sessions
+from sandbay.adapters.store.snapshot_tables import is_kept
+from sandbay.adapters.store.tables import allocations, frozen_releases, sessions, snapshots
 from sandbay.domain.allocation import Allocation
 from sandbay.domain.canonical import rebuild, sha256
 from sandbay.domain.frozen import FrozenRelease
@@ -86,20 +87,22 @@ _any = allocations.alias()
 _newest = select(func.max(_any.c.ordinal)).where(_any.c.session == sessions.c.id).scalar_subquery()
 
 SESSION_RECORDS: Select[Any] = (
-    select(*_SESSION, frozen_releases.c.document, frozen_releases.c.digest, *_ALLOCATION)
+    select(*_SESSION, frozen_releases.c.document, frozen_releases.c.digest, snapshots.c.id, *_ALLOCATION)
     .select_from(sessions)
     .join(frozen_releases, frozen_releases.c.id == sessions.c.frozen)
     .outerjoin(allocations, (allocations.c.session == sessions.c.id) & (allocations.c.ordinal == _newest))
+    .outerjoin(snapshots, (snapshots.c.session == sessions.c.id) & is_kept)
 )
-"""Sessions, each with its frozen release and its newest allocation."""
+"""Sessions, each with its frozen release, its newest allocation and what is kept of it."""
 
 
 def session_record(row: Sequence[Any]) -> SessionRecord:
     """A row of SESSION_RECORDS. Raises AlteredError as `frozen_of`."""
     at = len(_SESSION)
-    document, digest, allocation = row[at : at + 3]
+    document, digest, snapshot, allocation = row[at : at + 4]
     return SessionRecord(
         session=noun(Session, row),
         frozen=frozen_of(document, digest),
-        allocation=None if allocation is None else noun(Allocation, row, at + 2),
+        allocation=None if allocation is None else noun(Allocation, row, at + 3),
+        snapshot=snapshot,
     )

@@ -1,12 +1,12 @@
 """The table of suspended state. `tables` has all of them; what `info` means is told there.
 
-A row goes when its node has let go of the state; what it is a state of never changes.
+What it is a state of never changes.
 """
 
 from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Index, literal_column
 
 from sandbay.adapters.store.columns import Word
-from sandbay.adapters.store.making import table, text, time
+from sandbay.adapters.store.making import keeps, table, text, time
 from sandbay.domain.suspension import SuspensionState
 
 snapshots = table(
@@ -22,9 +22,10 @@ snapshots = table(
     ForeignKeyConstraint(
         ["session", "frozen", "frozen_digest"], ["sessions.id", "sessions.frozen", "sessions.frozen_digest"]
     ),
-    info={"frozen": ("id", "session", "node", "frozen", "frozen_digest", "at")},
+    info=keeps("id", "session", "node", "frozen", "frozen_digest", "at"),
 )
-is_kept = snapshots.c.state != literal_column(f"'{SuspensionState.DROPPING}'")
+_OVER = (SuspensionState.DROPPING, SuspensionState.DROPPED)
+is_kept = snapshots.c.state.not_in([literal_column(f"'{it}'") for it in _OVER])
 Index(
     "ix_snapshots_kept_of_session",
     snapshots.c.session,

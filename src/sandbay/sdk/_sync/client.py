@@ -116,7 +116,7 @@ class Sessions:
         moved = Session.of(self._transport.send(call))
         deadline = time.monotonic() + wait
         while moved.status == on_the_way and (left := math.ceil(deadline - time.monotonic())) > 0:
-            look = {"wait": min(left, _LONGEST_POLL), "status": on_the_way}
+            look: dict[str, str | int | float | None] = {"wait": min(left, _LONGEST_POLL), "status": on_the_way}
             seen = Call("GET", path, params=look, read_timeout=_LONGEST_POLL + 30.0)
             moved = Session.of(self._transport.send(seen))
         if moved.status not in (on_the_way, there) and moved.reason is not None:

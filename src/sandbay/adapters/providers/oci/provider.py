@@ -30,6 +30,7 @@ from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.settings import OciSettings
+from sandbay.adapters.providers.oci.snapshots import NoSnapshots
 from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
@@ -46,12 +47,11 @@ from sandbay.engine.store import LayerStore
 from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress
 
 _PROBE = "prb_"
-_NO_BASE = -1
-"""Before a range has been claimed."""
+_NO_BASE = -1  # before a range has been claimed
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class OciProvider:
+class OciProvider(NoSnapshots):
     """Sandboxes of one installation on this host.
 
     `home` is durable (layer store, allocations), `run` is volatile (mount points, runtime state).

@@ -10,7 +10,7 @@ from sandbay.adapters.store.snapshot_tables import is_kept
 from sandbay.adapters.store.tables import allocations, is_open, snapshots
 from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import SnapshotId
-from sandbay.domain.suspension import Suspension
+from sandbay.domain.suspension import Suspension, SuspensionState
 from sandbay.ports.snapshots import SnapshotOf, SnapshotsToDrop
 
 _KEPT = select(*columns_of(Suspension, snapshots)).where(snapshots.c.session == bindparam("session"), is_kept)
@@ -20,8 +20,9 @@ _being_moved = (
     .where(allocations.c.state != AllocationState.RUNNING)
     .exists()
 )
+_dropping = snapshots.c.state == SuspensionState.DROPPING
 _TO_DROP = (
-    select(snapshots.c.id).where(snapshots.c.node == bindparam("node"), ~is_kept, ~_being_moved).order_by(snapshots.c.id)
+    select(snapshots.c.id).where(snapshots.c.node == bindparam("node"), _dropping, ~_being_moved).order_by(snapshots.c.id)
 )
 
 
