@@ -118,7 +118,7 @@ NEEDS = {
     "templates update": "work .",
     "publishes log": "pub_1",
 }
-HERE = {"up", "core", "down", "doctor", "login", "audit verify"}
+HERE = {"up", "core", "down", "backup", "restore", "doctor", "login", "audit verify"}
 """What needs no installation."""
 
 

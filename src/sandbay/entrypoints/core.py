@@ -28,6 +28,7 @@ from sandbay.app.installation import ensure_installation
 from sandbay.app.outlive import outlive_sessions
 from sandbay.app.publishing import Workshop
 from sandbay.app.reconcile import reconcile
+from sandbay.app.registries import credentials_for
 from sandbay.domain.deployment import Pool
 from sandbay.engine.limits import Limits
 from sandbay.engine.registry.pace import Pace
@@ -66,7 +67,7 @@ class CoreProcess:
         self._open.callback(store.close)
         self.core = Core(
             store=store,
-            blobs=open_blobs(settings, store, vault, pace, self._open),
+            blobs=open_blobs(settings, partial(credentials_for, store, vault), pace, self._open),
             uploads=uploads,
             registries=RegistrySources(Trust(settings.plain_registries), pace, limits),
             vault=vault,

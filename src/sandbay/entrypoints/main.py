@@ -1,6 +1,6 @@
 """The console script: the command line's app, and the commands that need the server on this host.
 
-`up`, `core`, `down` and `doctor` are imported when called. Where only SDK and command line are installed they say
+What they do is imported when they are called. Where only SDK and command line are installed they say
 what to install.
 """
 
@@ -8,6 +8,8 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, ParamSpec
 
 import typer
@@ -91,6 +93,26 @@ def doctor(*, as_json: Json = False, quiet: Quiet = False) -> None:
     _server(_doctor, as_json=as_json, quiet=quiet)
 
 
+File = Annotated[Path, typer.Argument(metavar="FILE", show_default=False)]
+
+
+@app.command()
+def backup(file: File, *, database: Database = None, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Write the whole installation of this host to a new FILE: database, image bytes and keys. It may be serving.
+
+    Who has the file has all secrets of the installation.
+    """
+    _server(_keep, "backup", file, database, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def restore(
+    file: File, *, database: Database = None, blobs: Blobs = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
+    """Make the installation of a backup on this host, where there is none. Then: sandbay up."""
+    _server(_keep, "restore", file, database, blobs, as_json=as_json, quiet=quiet)
+
+
 def _server(command: Callable[Args, None], *arguments: Args.args, **options: Args.kwargs) -> None:
     """Run a command of the server; its refusals end as every refusal does."""
     if importlib.util.find_spec(_OF_THE_SERVER) is None:
@@ -143,6 +165,22 @@ def _down(*, keep_sessions: bool, as_json: bool, quiet: bool) -> None:
         return
     if not quiet:
         typer.echo(f"Stopped process {pid}." if pid else f"Nothing serves {where.home}.")
+
+
+def _keep(what: str, file: Path, database: str | None, blobs: str | None = None, *, as_json: bool, quiet: bool) -> None:
+    from sandbay.entrypoints import backup as keeping
+    from sandbay.entrypoints.settings import settings
+    from sandbay.sdk.resources import Progress
+
+    act = keeping.backup if what == "backup" else keeping.restore
+    with Bar(str(file), quiet=quiet or as_json, phase=what) as bar:
+        kept = act(settings(None, database, blobs), file, lambda done, of: bar.update(Progress(what, done, of)))
+    if as_json:
+        typer.echo(json.dumps({"file": str(file.absolute()), **asdict(kept)}))
+    elif quiet:
+        typer.echo(file)
+    else:
+        typer.echo(f"{file}: installation {kept.installation}, {kept.blobs} blobs, {kept.bytes / 1024**2:.1f} MiB")
 
 
 def _doctor(*, as_json: bool, quiet: bool) -> None:

@@ -38,7 +38,7 @@ def upgrade(connection: Connection) -> None:
     """Upgrade within the connection's transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(_ONE_AT_A_TIME)
-    if _revision(connection) != _newest():
+    if revision_of(connection) != newest_revision():
         _run_revisions(connection)
     sync(connection, METADATA)
     if connection.dialect.name == "sqlite":
@@ -47,13 +47,14 @@ def upgrade(connection: Connection) -> None:
             raise BrokenReferenceError(f"{len(broken)} rows, the first in {broken[0][0]}")
 
 
-def _newest() -> str:
+def newest_revision() -> str:
     """The last revision that there is: files are named r<revision>_<what>."""
     last = max(path.name for path in _MIGRATIONS.glob("versions/r*.py"))
     return last.removeprefix("r").partition("_")[0]
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """Of a database; None of one that has nothing of ours."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
