@@ -143,7 +143,9 @@ class MortalStore:
 class MortalProvider:
     """A provider whose owner may die between any two of its steps."""
 
-    _STEPS = frozenset({"prepare", "probe", "trial", "create", "set_network", "suspend", "drop_snapshot", "destroy", "remove"})
+    _STEPS = frozenset(
+        {"prepare", "probe", "trial", "create", "set_network", "suspend", "drop_snapshot", "destroy", "remove"}
+    )
 
     def __init__(self, provider: MemoryProvider, life: Life) -> None:
         self._provider, self._life = provider, life

@@ -141,7 +141,9 @@ def fill(store: Store) -> None:
     one = session(template=kept.template, template_digest=kept.document_digest, setup_network=kept.setup_network)
     admitted = AdmitSession(one, frozen(), "idem", "sha256:body", kept)
     kept_of = Suspension(SnapshotId("snp_1"), one.id, NODE, one.frozen, one.frozen_digest, NOW)
-    store.apply(admitted, reserved(), AddSnapshot(kept_of), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10))
+    store.apply(
+        admitted, reserved(), AddSnapshot(kept_of), AddWish(content("w"), NODE, NOW), AddTemplate(template(), 10)
+    )
     stop = MoveAllocation(AllocationId("alo_1"), frozenset(AllocationState), AllocationState.CLOSED, NOW, FAULT)
     store.apply(stop, reserved(again="b"), AddKey(key()), AddUpload(upload()), AddAudit(entry("one")))
     order = PublishOrder(UploadId("upl_u"), "web")

@@ -42,7 +42,18 @@ from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.platform import Platform
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import IMAGE_ID, MANIFEST_DIGEST, ContentKey, ImageConfig, Variant
-from sandbay.ports.provider import Emit, Exit, FileKind, Finding, OnStart, Phase, PrepareProgress, Progress, SnapshotHeld, Stream
+from sandbay.ports.provider import (
+    Emit,
+    Exit,
+    FileKind,
+    Finding,
+    OnStart,
+    Phase,
+    PrepareProgress,
+    Progress,
+    SnapshotHeld,
+    Stream,
+)
 from tests.fakes.memory_files import Entry, MemoryFiles, folder
 from tests.fakes.memory_programs import MARK, PROGRAMS, KilledError, Process, run
 

@@ -116,9 +116,7 @@ def failed(reason: Reason | None, *, again: bool = False) -> Readiness:
         (failed(Reason.BLOB_MISSING, again=True), Reason.IMAGE_NOT_READY),
     ],
 )
-def test_a_release_that_is_not_there_is_told_as_it_is_and_is_never_another_one(
-    cell: Readiness, reason: Reason
-) -> None:
+def test_a_release_that_is_not_there_is_told_as_it_is_and_is_never_another_one(cell: Readiness, reason: Reason) -> None:
     refused = resume(suspended(holder(cell)), [MAIN])
     assert answer(refused) is reason
     assert isinstance(refused, Refusal)

@@ -1,8 +1,8 @@
 """The background pass: whatever the rows say should be under way, is told again until it is done.
 
 Level-triggered: it looks at rows, never at what it remembers, so a crash between any two statements costs
-at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, suspend, stop and check;
-promotions come to their outcome. Time itself is looked at by `app.outlive`, less often.
+at most one pass. Waiting Sessions are placed, expired or failed; nodes are told what to hold, start, suspend, stop and
+check; promotions come to their outcome. Time itself is looked at by `app.outlive`, less often.
 """
 
 from sandbay.app.contracts import tell_checks

@@ -127,9 +127,7 @@ def _may_be_resumed(core: Core, record: SessionRecord, deployment: Deployment) -
     return resume(Suspended(session.state, record.frozen, session.resources, holder), deployment.pools)
 
 
-def _begin_to_resume(
-    core: Core, actor: Actor, record: SessionRecord, placed: Placed, deployment: Deployment
-) -> bool:
+def _begin_to_resume(core: Core, actor: Actor, record: SessionRecord, placed: Placed, deployment: Deployment) -> bool:
     now, session, frozen = core.clock.now(), record.session, record.frozen
     allocation = reserved(core, session, placed, deployment)
     try:

@@ -132,14 +132,13 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
     `SANDBAY_IMAGE_LIMITS` sets bounds on one image, as `unpacked_bytes=200GiB,layers=200`; a refusal names the bound.
     `SANDBAY_IDLE_TIMEOUT` and `SANDBAY_SESSION_LIFE`, as `30m` and `8h`, are after how long unused Sessions end and how
     long any lives; they hold for whoever asks for nothing, and nobody gets more.
-    `SANDBAY_SNAPSHOT_RETENTION` is for how many days suspended state is kept, 30 if nothing is said, and
+    `SANDBAY_SNAPSHOT_RETENTION` is for how many days suspended state is kept, 30 if nothing is said.
     `SANDBAY_REQUESTS_PER_SECOND` bounds how often one API key may ask; 0 means no limit.
     Refuses with `invalid_reference` what is no place for blobs, with `invalid_body` what is no such address, rate,
     size, bound, time or marks.
     """
     home = Path(os.environ.get("SANDBAY_HOME") or DEFAULT_HOME).absolute()
     run = Path(os.environ.get("SANDBAY_RUN") or DEFAULT_RUN).absolute()
-    place = blobs or os.environ.get(BLOBS_VARIABLE)
     return Settings(
         home,
         run,
@@ -147,7 +146,7 @@ def settings(port: int | None = None, database: str | None = None, blobs: str | 
         plain_registries=_listed("SANDBAY_PLAIN_REGISTRIES"),
         database_url=database or os.environ.get(DATABASE_VARIABLE) or None,
         build_cache=Path(cache).absolute() if (cache := os.environ.get("SANDBAY_BUILD_CACHE")) else None,
-        blobs=blobs_place(place) if place else None,
+        blobs=blobs_place(place) if (place := blobs or os.environ.get(BLOBS_VARIABLE)) else None,
         blobs_login=_blobs_login(),
         providers=tuple(dict.fromkeys(_listed(PROVIDERS_VARIABLE))) or DEFAULT_PROVIDERS,
         runtime=os.environ.get("SANDBAY_RUNTIME") or "auto",

@@ -173,8 +173,8 @@ _CODES: dict[type[SandbayError], str] = {
     TransferError: "stream_lost registry_unreachable unauthorized_or_missing source_forbidden repository_missing"
     " manifest_missing rate_limited stalled",
     RoomError: "no_space",
-    StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running not_suspended already_ended"
-    " limit_reached cancelled",
+    StateError: "generation_stale revision_stale idempotency_conflict in_use name_taken not_running already_ended"
+    " not_suspended limit_reached cancelled",
     AccessError: "invalid_api_key forbidden too_many_requests",
     ServerError: "host_unfit database_unavailable internal",
 }

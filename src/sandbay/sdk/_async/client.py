@@ -102,7 +102,7 @@ class AsyncSessions:
         return await self._moved(session, "suspend", "suspending", "suspended", wait)
 
     async def resume(self, session: str, *, wait: int = SUSPEND_WAIT) -> Session:
-        """Start it from what was kept, on its own release; one that runs is fine. Waits at most `wait` seconds for that.
+        """Start it from what was kept, on its own release; one that runs is fine. Waits at most `wait` seconds.
 
         Raises `StateError` (not_suspended, already_ended), `PlacementError` (snapshot_node_offline, image_lost,
         no_capacity and others), and why it did not start: it is suspended on then.

@@ -92,7 +92,9 @@ _suspended = (
 
 _wished = select(wishes.c.content_key, wishes.c.why, wishes.c.node)
 
-_NEEDS = union(_required, _to_be_promoted, _held_by_sessions, _suspended, _wished).order_by("why", "content_key", "node")
+_NEEDS = union(_required, _to_be_promoted, _held_by_sessions, _suspended, _wished).order_by(
+    "why", "content_key", "node"
+)
 
 
 def _the_deployment(connection: Connection, _: TheDeployment) -> Deployment | None:

@@ -22,7 +22,9 @@ _being_moved = (
 )
 _dropping = snapshots.c.state == SuspensionState.DROPPING
 _TO_DROP = (
-    select(snapshots.c.id).where(snapshots.c.node == bindparam("node"), _dropping, ~_being_moved).order_by(snapshots.c.id)
+    select(snapshots.c.id)
+    .where(snapshots.c.node == bindparam("node"), _dropping, ~_being_moved)
+    .order_by(snapshots.c.id)
 )
 
 
