@@ -41,11 +41,11 @@ def of(served: Served) -> str:
 
 
 def test_it_resumes_on_its_release_whatever_has_changed_and_the_default_beside_runs(served: Served) -> None:
-    served.image("web", "old")
     served.image("plain")
+    served.image("web", "old")
     session = served.session(runtime_image_id="web")
     image, which = session["image"], of(served)
-    answered(served.project.put(f"{path(session)}/files/content?path=notes", content=b"mine"))
+    assert served.project.put(f"{path(session)}/files/content?path=notes", content=b"mine").status_code == 204
     assert answered(served.project.post(f"{path(session)}/suspend"), 202)["status"] in ("suspending", "suspended")
     assert reached(served, session, "suspended")["image"] == image
     served.image("web", "new")
