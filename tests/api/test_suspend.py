@@ -50,7 +50,8 @@ def test_it_resumes_on_its_release_whatever_has_changed_and_the_default_beside_r
     assert reached(served, session, "suspended")["image"] == image
     served.image("web", "new")
     answered(served.admin.patch(f"{IMAGES}/web", json={"state": "retired"}))
-    refused(served.project.post(SESSIONS, json={"runtime_image_id": "web"}), 409, "image_retired")
+    retired = served.project.post(SESSIONS, json={"runtime_image_id": "web"})
+    refused(retired, 409, "image_retired", "runtime_image_id")
     beside = served.session(runtime_image_id="plain")
     answered(served.project.delete(path(beside)), 202)
     eventually(lambda: not served.world.node.sandboxes)

@@ -8,15 +8,18 @@ import pytest
 from sandbay.domain.declaration import Ability
 from sandbay.domain.deployment import Pool, PoolAdmission, SandboxSize
 from sandbay.domain.errors import Refusal
-from sandbay.domain.node import NodeView
+from sandbay.domain.frozen import FrozenRelease
+from sandbay.domain.ids import ImageId, NodeId, ReleaseId
+from sandbay.domain.node import Node, NodeView
 from sandbay.domain.placement import Placed
 from sandbay.domain.readiness import Readiness, ReadinessState
 from sandbay.domain.reasons import Reason
-from sandbay.domain.release import Fault
+from sandbay.domain.release import MANIFEST_DIGEST, Artifact, Fault, Known
 from sandbay.domain.session import SessionState
+from sandbay.domain.trail import DecidedBy, Level
 from sandbay.flow.resume import Resume, Suspended, resume
 from sandbay.flow.suspend import Suspend, suspend
-from tests.contracts.store_things import AMD, ARM, NOW, frozen, node
+from tests.flow.worlds import AMD, ARM, NOW, sha, some_id
 
 S = SessionState
 CAN = frozenset({Ability.SUSPEND, Ability.EXEC})
@@ -58,6 +61,30 @@ def test_an_ability_that_the_provider_lacks_is_told_before_its_node_is_looked_at
     assert isinstance(refused, Refusal)
     assert refused.details == {"abilities": ["exec"]}
     assert answer(suspend(S.RUNNING, CAN, online=False)) is Reason.NO_NODE_ONLINE
+
+
+def frozen(*providers: str) -> FrozenRelease:
+    return FrozenRelease(
+        image=ImageId(some_id("img", 3)),
+        image_name="web",
+        reference="web",
+        release=ReleaseId(some_id("rel", 7)),
+        number=7,
+        platform=AMD,
+        artifacts={MANIFEST_DIGEST: Artifact(sha(1), Known.COMPUTED)},
+        providers=providers or ("oci",),
+        digest=sha(1),
+        index_digest=None,
+        source_commit=None,
+        size=10,
+        generation=1,
+        decided_by=DecidedBy(Level.SESSION),
+        trail=(),
+    )
+
+
+def node() -> Node:
+    return Node(NodeId("node_a"), "a", "oci", "r", AMD, 4, {"zone": "a"}, warm=True)
 
 
 READY = Readiness(ReadinessState.READY, wanted=True, attempt=1)
@@ -148,5 +175,5 @@ def test_the_first_pool_that_can_run_it_there_takes_it() -> None:
 
 
 def test_a_provider_that_its_release_is_not_for_takes_it_nowhere() -> None:
-    release = replace(frozen(), providers=("other",))
+    release = frozen("other")
     assert answer(resume(suspended(frozen=release), [MAIN])) is Reason.IMAGE_UNSUPPORTED
