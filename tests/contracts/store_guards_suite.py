@@ -75,7 +75,8 @@ FROZEN = {
     "keys": {"id", "kind", "principal", "hash", "created_at", "project", "confinement"},
     "sessions": {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
+        *("network", "resources", "env", "secret_env", "template", "template_digest", "setup_network"),
+        *("scope", "agent", "life"),
     },
     "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "promotions": {
@@ -85,7 +86,7 @@ FROZEN = {
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
 FREE = {
-    *("projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"),
+    *("projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "secrets", "templates"),
     *("scopes", "bindings", "allow_lists", "overrides", "grants"),
 }
 """Written by hand, so that a declaration that goes missing is missed."""

@@ -21,6 +21,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     *,
     entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,
     env: options.Env = None,
+    secret: options.Secrets = None,
     user: options.User = None,
     workdir: options.Workdir = None,
     platform: options.Platform = None,
@@ -40,7 +41,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     Without ARGV the image's own command runs; ARGV replaces it, after the image's entrypoint, without a shell. The exit
     code is the command's; 125 when it could not be run or took too long.
     """
-    variables = options.environment(env)
+    variables, secrets = options.environment(env), options.variables(None, secret)
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
@@ -50,7 +51,8 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
             image_command=True,
             terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
         )
-        wish: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform, "network": network}
+        where: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform}
+        wish: Wish = {**where, "network": network, "env": secrets or None}
         admission = client.sessions.request(image, wait=wait, **wish)
         bar = Bar(image, quiet=quiet or as_json)
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)

@@ -195,6 +195,7 @@ sessions = Table(
     Column("network", Word(Network), nullable=False),
     Column("resources", Plain(SandboxSize), nullable=False),
     json_value("env"),
+    Column("secret_env", JSON_VALUE, nullable=False, server_default="{}", comment="variable → a secret's name"),
     json_value("metadata"),
     Column("waiting_for", Word(WaitingFor)),
     time("wait_until", nullable=True),
@@ -215,7 +216,8 @@ sessions = Table(
     Index(None, "frozen"),
     info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
+        *("network", "resources", "env", "secret_env", "template", "template_digest"),
+        *("setup_network", "scope", "agent", "life"),
     ),
 )
 
@@ -360,6 +362,14 @@ publishes = Table(
 registry_secrets = table(
     "registry_secrets",
     text("registry", primary_key=True),
+    text("sealed", comment="opens with the installation's key, which is not in the database"),
+    time("updated_at"),
+)
+
+secrets = table(
+    "secrets",
+    text("project", ForeignKey("projects.id"), primary_key=True),
+    text("name", primary_key=True),
     text("sealed", comment="opens with the installation's key, which is not in the database"),
     time("updated_at"),
 )
