@@ -18,6 +18,7 @@ from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import AllocationId, PublishId, UploadId
 from sandbay.domain.publish import Publish, PublishOrder
 from sandbay.domain.registry import RegistrySecret
+from sandbay.domain.secret import Secret
 from sandbay.ports.changes import (
     AddAudit,
     AddKey,
@@ -30,12 +31,14 @@ from sandbay.ports.changes import (
     PutRegistrySecret,
 )
 from sandbay.ports.channels import AddPromotion
+from sandbay.ports.secrets import PutSecret
 from sandbay.ports.standing import PutScope, PutStanding
 from sandbay.ports.store import Store
 from tests.contracts.store_things import (
     FAULT,
     NODE,
     NOW,
+    PROJECT,
     STANDING,
     answered,
     content,
@@ -144,6 +147,7 @@ def fill(store: Store) -> None:
     order = PublishOrder(UploadId("upl_u"), "web")
     store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(PutSecret(Secret(PROJECT, "gh", "sealed", NOW), 1))
     store.apply(PutScope(scope("team:one")), *(PutStanding(row) for row in STANDING))
     store.apply(AddPromotion(promotion()))
     store.apply(promised(), answered(1), promised(checks=2), answered(2))

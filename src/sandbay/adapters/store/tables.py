@@ -34,7 +34,6 @@ from sandbay.adapters.store.making import (
     time,
 )
 from sandbay.domain.allocation import AllocationState
-from sandbay.domain.canonical import canonical
 from sandbay.domain.catalog import ImageState
 from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import ContractReport
@@ -195,7 +194,6 @@ sessions = Table(
     Column("network", Word(Network), nullable=False),
     Column("resources", Plain(SandboxSize), nullable=False),
     json_value("env"),
-    Column("secret_env", JSON_VALUE, nullable=False, server_default="{}", comment="variable → a secret's name"),
     json_value("metadata"),
     Column("waiting_for", Word(WaitingFor)),
     time("wait_until", nullable=True),
@@ -206,9 +204,10 @@ sessions = Table(
     text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
     Column("setup_network", Word(Network)),
     *(text("scope", nullable=True), text("agent", nullable=True)),
-    Column("life", Plain(Life), nullable=False, server_default=canonical(Life()).decode()),
+    Column("life", Plain(Life), nullable=False, server_default="{}"),
     *(time("moved_at", nullable=True), time("used_at", nullable=True)),
     *(Column("foretold", Plain(Foretold)), Column("ended_because", Word(EndCause))),
+    Column("secret_env", JSON_VALUE, nullable=False, server_default="{}", comment="variable → a secret's name"),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
