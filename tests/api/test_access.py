@@ -21,7 +21,7 @@ STRANGE_PATHS = [CORE, V1, CORE + "/nope", V1 + "/nope", V1 + "/sessions/", V1 +
 def _filled(path: str, **names: str) -> str:
     defaults = {"image": "web", "number": "1", "channel": "stable", "project": "default", "key": "key_x"}
     defaults |= {"registry": "reg.example:5000", "publish": "pub_00000000000000000000"}
-    defaults |= {"scope": "team:none", "subject": "scope:team:none", "agent": "coder"}
+    defaults |= {"scope": "team:none", "subject": "scope:team:none", "agent": "coder", "secret": "gh"}
     defaults["promotion"] = "prm_00000000000000000000"
     defaults["template"] = "tmp_00000000000000000000"
     return path.format_map({"session": "ses_00000000000000000000", **defaults, **names})

@@ -12,7 +12,8 @@ SPECIFIED = {
     " scope_required",
     401: "invalid_api_key",
     403: "forbidden image_not_allowed image_not_granted image_enforced override_denied",
-    404: "image_unknown channel_unknown release_unknown provider_unknown template_unknown scope_unknown not_found",
+    404: "image_unknown channel_unknown release_unknown provider_unknown template_unknown scope_unknown"
+    " secret_unknown not_found",
     409: "image_retired release_retired release_pending release_rejected no_default_image generation_stale"
     " revision_stale idempotency_conflict in_use name_taken not_running already_ended limit_reached cancelled"
     " not_suspended",

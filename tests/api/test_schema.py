@@ -72,6 +72,7 @@ def known(installation: Served) -> dict[str, str]:
         "channel": "stable",
         "number": "1",
         "project": "default",
+        "secret": "gh",
         "session": installation.session()["id"],
         "scope": "team:none",
         "subject": "deployment",

@@ -273,6 +273,7 @@ STRANGE = {
     "scope": "team:none",
     "subject": "scope:team:none",
     "agent": "coder",
+    "secret": "gh",
 }
 
 

@@ -93,6 +93,8 @@ NEEDS = {
     "projects set": "--no-image",
     "registries login": "r.example -u me --password-stdin",
     "registries logout": "r.example",
+    "secrets set": "gh",
+    "secrets rm": "gh",
     "sessions cp": "ses_1:a b",
     "sessions exec": "ses_1 -- true",
     "sessions get": "ses_1",

@@ -18,6 +18,7 @@ from sandbay.domain.allocation import AllocationState
 from sandbay.domain.ids import AllocationId, PublishId, SnapshotId, UploadId
 from sandbay.domain.publish import Publish, PublishOrder
 from sandbay.domain.registry import RegistrySecret
+from sandbay.domain.secret import Secret
 from sandbay.domain.suspension import Suspension
 from sandbay.ports.changes import (
     AddAudit,
@@ -31,6 +32,7 @@ from sandbay.ports.changes import (
     PutRegistrySecret,
 )
 from sandbay.ports.channels import AddPromotion
+from sandbay.ports.secrets import PutSecret
 from sandbay.ports.snapshots import AddSnapshot
 from sandbay.ports.standing import PutScope, PutStanding
 from sandbay.ports.store import Store
@@ -38,6 +40,7 @@ from tests.contracts.store_things import (
     FAULT,
     NODE,
     NOW,
+    PROJECT,
     STANDING,
     answered,
     content,
@@ -77,7 +80,8 @@ FROZEN = {
     "keys": {"id", "kind", "principal", "hash", "created_at", "project", "confinement"},
     "sessions": {
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
+        *("network", "resources", "env", "secret_env", "template", "template_digest", "setup_network"),
+        *("scope", "agent", "life"),
     },
     "publishes": {"seq", "id", "image", "order", "principal", "created_at", "idempotency_key", "body_hash"},
     "promotions": {
@@ -88,7 +92,7 @@ FROZEN = {
     "allocations": {"id", "session", "node", "pool", "size", "frozen", "frozen_digest", "ordinal", "opened_at"},
 }
 FREE = {
-    *("projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "templates"),
+    *("projects", "nodes", "readiness", "pins", "wishes", "uploads", "registry_secrets", "secrets", "templates"),
     *("scopes", "bindings", "allow_lists", "overrides", "grants"),
 }
 """Written by hand, so that a declaration that goes missing is missed."""
@@ -149,6 +153,7 @@ def fill(store: Store) -> None:
     order = PublishOrder(UploadId("upl_u"), "web")
     store.apply(AddPublish(Publish(PublishId("pub_one"), "web", order, "ann", NOW), "key", "sha256:body"))
     store.apply(AddAudit(entry("two")), PutRegistrySecret(RegistrySecret("reg.example", "sealed", NOW)))
+    store.apply(PutSecret(Secret(PROJECT, "gh", "sealed", NOW), 1))
     store.apply(PutScope(scope("team:one")), *(PutStanding(row) for row in STANDING))
     store.apply(AddPromotion(promotion()))
     store.apply(promised(), answered(1), promised(checks=2), answered(2))

@@ -7,6 +7,7 @@ import pytest
 
 from sandbay.domain.ids import KeyId, ProjectId, UploadId
 from sandbay.domain.registry import RegistrySecret
+from sandbay.domain.secret import Secret
 from sandbay.ports.changes import (
     AddAudit,
     AddKey,
@@ -20,6 +21,7 @@ from sandbay.ports.changes import (
     RevokeKey,
 )
 from sandbay.ports.records import Page
+from sandbay.ports.secrets import DropSecret, PutSecret, SecretsOf
 from sandbay.ports.store import (
     Audit,
     AuditInOrder,
@@ -93,6 +95,19 @@ class RecordsSuite(StoreContract):
         for _ in range(2):
             store.apply(DropUpload(UploadId("upl_b")))
         assert store.read(UploadOf(UploadId("upl_b"))) is None
+
+    def test_a_project_has_one_secret_of_a_name_the_last_one(self, store: Store) -> None:
+        other = ProjectId("prj_other")
+        store.apply(AddProject(project("other")))
+        for owner, name, sealed in ((PROJECT, "b", "1"), (PROJECT, "a", "2"), (PROJECT, "b", "3"), (other, "b", "4")):
+            store.apply(PutSecret(Secret(owner, name, sealed, NOW), 2))
+        assert store.read(SecretsOf(PROJECT)) == (Secret(PROJECT, "a", "2", NOW), Secret(PROJECT, "b", "3", NOW))
+        refuses(store, PutSecret(Secret(PROJECT, "c", "5", NOW), 2), ConflictKind.LIMIT, 2)
+        refuses(store, DropSecret(PROJECT, "c"), MISSING)
+        store.apply(DropSecret(PROJECT, "b"))
+        assert [it.name for it in store.read(SecretsOf(PROJECT))] == ["a"]
+        assert store.read(SecretsOf(other)) == (Secret(other, "b", "4", NOW),)
+        refuses(store, PutSecret(Secret(ProjectId("prj_none"), "a", "1", NOW), 2), MISSING)
 
     def test_a_registry_has_one_secret_the_last_one(self, store: Store) -> None:
         for registry, sealed, at in (("b", "1", NOW), ("a", "2", NOW), ("b", "3", later(1))):

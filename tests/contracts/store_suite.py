@@ -2,7 +2,7 @@
 
 from sandbay.adapters.store.changes import WRITES
 from sandbay.adapters.store.queries import ANSWERS
-from sandbay.ports import changes, channels, lives, snapshots, standing, store
+from sandbay.ports import changes, channels, lives, secrets, snapshots, standing, store
 from tests.contracts.store_catalog_suite import CatalogSuite
 from tests.contracts.store_channels_suite import ChannelsSuite
 from tests.contracts.store_contracts_suite import ContractsSuite
@@ -32,7 +32,7 @@ class StoreSuite(
     """All of it."""
 
     def test_every_query_and_every_change_of_the_port_is_known(self) -> None:
-        modules = (changes, channels, lives, snapshots, standing, store)
+        modules = (changes, channels, lives, secrets, snapshots, standing, store)
         kinds = {it for module in modules for it in vars(module).values() if isinstance(it, type)}
         assert set(WRITES) == {it for it in kinds if issubclass(it, changes.Change) and it is not changes.Change}
         assert set(ANSWERS) == {it for it in kinds if issubclass(it, store.Query) and it is not store.Query}

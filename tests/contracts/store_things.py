@@ -75,6 +75,7 @@ from sandbay.ports.changes import (
     SetDeployment,
 )
 from sandbay.ports.records import AuditEntry, Page, Upload
+from sandbay.ports.secrets import SecretsOf
 from sandbay.ports.standing import RowsOf, Scopes, Standard
 from sandbay.ports.store import (
     Audit,
@@ -332,6 +333,7 @@ def everything(store: Store) -> Sequence[object]:
     keys = [store.read(Keys(p)) for p in (None, *(it.id for it in store.read(Projects())))]
     events = [store.read(SessionEvents(it.session.id)) for it in store.read(Sessions(page=ALL))]
     opened = [store.read(OpenAllocations(it.id)) for it in store.read(Nodes())]
+    hidden = [store.read(SecretsOf(it.id)) for it in store.read(Projects())]
     made = [store.read(Templates(it.id, ALL)) for it in store.read(Projects())]
     queries = (
         *(TheDeployment(), Images(), VariantsOf(), Projects(), Sessions(page=ALL), Nodes(), Needs()),
@@ -339,7 +341,7 @@ def everything(store: Store) -> Sequence[object]:
         *(Scopes(page=ALL), RowsOf(Binding, page=ALL), RowsOf(AllowListAt, page=ALL)),
         *(RowsOf(OverrideAt, page=ALL), RowsOf(Grant, page=ALL)),
     )
-    return [*keys, *events, *opened, *made, *(store.read(query) for query in queries)]
+    return [*keys, *events, *opened, *hidden, *made, *(store.read(query) for query in queries)]
 
 
 def refuses(store: Store, change: Change, kind: ConflictKind, current: object = None) -> None:

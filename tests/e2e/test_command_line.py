@@ -107,7 +107,7 @@ def test_packet_rules_that_somebody_flushed_are_put_back_by_the_node(house: Inst
         pytest.skip(finding["says"])
     session = house.ok("sessions", "create", "--image", "plain", "--network", "enabled", "--json").data["id"]
     house.eventually(lambda: house.ok("sessions", "get", session, "--json").data["status"] == "running")
-    table = f"table inet {net_name(f'{house.label} {house.home}')}"
+    table = f"table inet {net_name(f'{house.label} {house.node_home}')}"
     assert table in _tables()
     subprocess.run(["nft", f"delete {table}"], check=True)
     house.eventually(lambda: table in _tables())

@@ -20,6 +20,7 @@ from tests.flow.mutants import (
     WANT,
     Mutant,
 )
+from tests.flow.mutants_of_lives import OF_LIVES
 from tests.flow.mutants_of_selection import OF_SELECTION
 from tests.flow.mutants_of_the_node import OF_THE_NODE
 
@@ -41,6 +42,8 @@ def test_it_changes_one_place_into_other_python(mutant: Mutant) -> None:
 
 def test_every_decision_has_faults_and_no_two_are_the_same() -> None:
     decisions, nouns = {FREEZE, PROVE, PLACE, WANT, PREPARE, RUN}, {READINESS, RELEASE, REQUIREMENT}
-    assert set(Counter(m.file for m in MUTANTS)) == decisions | nouns | set(OF_SELECTION) | set(OF_THE_NODE)
+    assert set(Counter(m.file for m in MUTANTS)) == decisions | nouns | set(OF_SELECTION) | set(OF_THE_NODE) | set(
+        OF_LIVES
+    )
     assert len({(m.file, m.old, m.new) for m in MUTANTS}) == len(MUTANTS)
     assert len({(m.file, m.what) for m in MUTANTS}) == len(MUTANTS)

@@ -113,6 +113,7 @@ FULL = Preparation(
     runtime_image_id="web",
     platform=HERE,
     env={"A": "t", "B": "t"},
+    secret_env={"S": "t"},
     files=(InlineFile("x", "t", 1), InlineFile("y", "t", 1)),
     packages=Packages(npm=("a",)),
     skills=(Skill("s", "does", ("git",), (InlineFile("SKILL.md", "s", 1),)),),
@@ -130,6 +131,7 @@ def test_the_requests_variables_and_files_win_by_their_names() -> None:
     asked = Preparation(env={"B": "r", "C": "r"}, files=(InlineFile("y", "r", 1), InlineFile("z", "r", 1)))
     kept = freeze_template(template(), asked)
     assert kept.env == {"A": "t", "B": "r", "C": "r"}
+    assert kept.secret_env == {"S": "t"}
     assert {file.path: file.content for file in kept.files} == {"x": "t", "y": "r", "z": "r"}
     same = ("packages", "skills", "plugins", "setup_commands")
     assert [getattr(kept, name) for name in same] == [getattr(FULL, name) for name in same]
@@ -167,6 +169,10 @@ def test_networks(
 
 
 def test_without_a_template_the_request_alone_is_kept() -> None:
+    said = replace(template(), content=Preparation(env={"A": "t", "B": "t"}, secret_env={"C": "t", "D": "t"}))
+    mixed = freeze_template(said, Preparation(env={"C": "r"}, secret_env={"B": "r", "E": "r"}))
+    assert mixed.env == {"A": "t", "C": "r"}, "a variable has one value, from the request where that says one"
+    assert mixed.secret_env == {"B": "r", "D": "t", "E": "r"}
     nothing = freeze_template(None, Preparation(env={"A": "1"}))
     assert (nothing.prepares, nothing.env, nothing.network) == (False, {"A": "1"}, OFF)
     assert freeze_template(None, Preparation(files=FULL.files)).prepares

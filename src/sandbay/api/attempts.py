@@ -16,6 +16,8 @@ from sandbay.domain.errors import RefusedError
 from sandbay.domain.reasons import Reason
 
 ACTIONS: Mapping[str, str] = {
+    "delete_a_secret": "secret.delete",
+    "delete_any_secret": "secret.delete",
     "delete_agent_binding": "binding.delete",
     "delete_allow_list": "allow_list.delete",
     "delete_binding": "binding.delete",
@@ -52,6 +54,8 @@ ACTIONS: Mapping[str, str] = {
     "post_upload": "upload.receive",
     "post_verify": "image.verify",
     "put_a_scope": "scope.put",
+    "put_a_secret": "secret.put",
+    "put_any_secret": "secret.put",
     "put_agent_binding": "binding.put",
     "put_allow_list": "allow_list.put",
     "put_binding": "binding.put",

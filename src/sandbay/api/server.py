@@ -33,6 +33,7 @@ from sandbay.api import (
     registry_secrets,
     releases,
     scopes,
+    secrets,
     sessions,
     strict,
     templates,
@@ -55,6 +56,7 @@ _ROUTERS = (
     *(scopes.project_router, bindings.project_router),
     *(images.project_router, projects.project_router, explain.router, explain.admin_router),
     *(what_if.router, what_if.admin_router),
+    *(secrets.router, secrets.admin_router),
     *(sessions.router, exec.router, exec_socket.router, files.router),
 )
 

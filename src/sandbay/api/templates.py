@@ -25,7 +25,7 @@ admin_router = APIRouter(
     prefix="/core/v1/projects/{project}/environment-templates", route_class=StrictRoute, tags=["templates"]
 )
 
-_WRITING = (*SELECTING, Reason.REQUIREMENTS_UNMET, Reason.NETWORK_UNSUPPORTED, Reason.NAME_TAKEN)
+_WRITING = (*SELECTING, Reason.SECRET_UNKNOWN, Reason.REQUIREMENTS_UNMET, Reason.NETWORK_UNSUPPORTED, Reason.NAME_TAKEN)
 
 
 def _page(core: Core, project: ProjectId, asked: Page) -> TemplateList:

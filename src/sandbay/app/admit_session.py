@@ -11,6 +11,7 @@ from datetime import timedelta
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import enforcing, reserved, send_start, unplaced, waiting_for, wish_for
+from sandbay.app.secrets import refuse_unknown
 from sandbay.app.select import Wish, select
 from sandbay.app.templates import find_template, overtaxed
 from sandbay.domain.canonical import canonical, plain, sha256
@@ -48,6 +49,7 @@ class Asked:
     platform: str | None = None
     requires: Sequence[Requirement] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     resources: SandboxSize = NOTHING_ASKED
     network: Network | None = None
@@ -135,7 +137,9 @@ def _wanted(core: Core, actor: Actor, project: ProjectId, asked: Asked) -> _Want
     selection = select(core, project, wish)
     said = template.content.life if template else NO_LIMIT
     life = asked.life.over(said).within(core.settings.life)
-    return _Wanted(selection.frozen(), _kept(template, asked), life, selection.deployment, selection.path)
+    kept = _kept(template, asked)
+    refuse_unknown(core, project, kept.secret_env)
+    return _Wanted(selection.frozen(), kept, life, selection.deployment, selection.path)
 
 
 def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: str) -> SessionRecord:
@@ -162,6 +166,7 @@ def _admit(core: Core, actor: Actor, asked: Asked, key: str | None, body_hash: s
         network=wanted.kept.network,
         resources=asked.resources,
         env=dict(wanted.kept.env),
+        secret_env=dict(wanted.kept.secret_env),
         metadata=dict(asked.metadata),
         waiting_for=None if isinstance(outcome, Placed) else waiting_for(outcome),
         wait_until=None if isinstance(outcome, Placed) else now + timedelta(seconds=asked.wait_seconds),
@@ -185,11 +190,15 @@ def _count(core: Core, outcome: Placed | Unplaced) -> None:
 
 def _kept(template: Template | None, asked: Asked) -> FrozenTemplate:
     """What the Session is prepared with. What the request adds may be in the way of what the Template has."""
-    kept = freeze_template(template, Preparation(env=asked.env, files=asked.files, network=asked.network))
+    kept = freeze_template(template, _said(asked))
     fault = clash(kept.files)
     if fault is not None:
         raise RefusedError(Reason.INVALID_BODY, f"with the files of the Template: {fault.why}", param="files")
     return kept
+
+
+def _said(asked: Asked) -> Preparation:
+    return Preparation(env=asked.env, secret_env=asked.secret_env, files=asked.files, network=asked.network)
 
 
 def _able(core: Core, wanted: _Wanted, asked: Asked) -> Enforcing:

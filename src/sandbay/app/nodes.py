@@ -4,7 +4,7 @@ Every report carries its epoch; what an older epoch says changes nothing. What a
 `app.proofs`' to say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sandbay.app import audit
@@ -14,6 +14,7 @@ from sandbay.app.disk import grant
 from sandbay.app.kept import back_to_suspended, not_suspended, suspended
 from sandbay.app.place_session import order_of
 from sandbay.app.proofs import consequences, lost
+from sandbay.app.secrets import secret_variables
 from sandbay.app.wants import wanted_for
 from sandbay.domain.allocation import AllocationState, mismatch
 from sandbay.domain.ids import AllocationId, NodeId
@@ -162,6 +163,11 @@ class NodeReports:
         record = self._record(node, allocation)
         digest = record.session.template_digest if record else None
         return None if digest is None else self._core.store.read(FrozenTemplateOf(digest))
+
+    def secrets(self, node: NodeId, allocation: AllocationId) -> Mapping[str, str]:
+        """Only of this node's own open allocations."""
+        record = self._record(node, allocation)
+        return secret_variables(self._core, record.session) if record else {}
 
     def _record(self, node: NodeId, allocation: AllocationId) -> SessionRecord | None:
         records = self._core.store.read(OpenAllocations(node))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sandbay.app import audit
 from sandbay.app.core import Actor, Core
+from sandbay.app.secrets import secret_variables
 from sandbay.domain.allocation import Allocation, AllocationState, Booted
 from sandbay.domain.command import Command
 from sandbay.domain.errors import RefusedError
@@ -178,7 +179,9 @@ def run_command(
     """Run to its end; output goes to `emit` as it comes."""
     allocation = running_allocation(record)
     node = core.link.reach(allocation.node)
+    env = {**secret_variables(core, record.session), **command.env}
     with _in_use(core, record):
+        command = replace(command, env=env)
         return node.exec(allocation.id, command, stdin=stdin, emit=emit, cancel=cancel, on_start=on_start)
 
 

@@ -8,6 +8,7 @@ from sandbay.app import audit
 from sandbay.app.access import revision_stale
 from sandbay.app.core import Actor, Core
 from sandbay.app.place_session import enforcing
+from sandbay.app.secrets import refuse_unknown
 from sandbay.app.select import Selection, select_templates, upgrades
 from sandbay.domain.canonical import sha256
 from sandbay.domain.choosing import Rejected
@@ -138,6 +139,7 @@ def _checked(core: Core, template: Template, said: Mapping[str, Any]) -> Selecti
     if fault is not None:
         at = ".".join(map(str, fault.at))
         raise RefusedError(Reason.INVALID_BODY, fault.why, param=at if fault.at[0] in said else None)
+    refuse_unknown(core, template.project, template.content.secret_env)
     selection = select_templates(core, template.project, [template])[0]
     outcome = selection.outcome
     if isinstance(outcome, Rejected):

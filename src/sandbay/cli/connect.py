@@ -1,10 +1,13 @@
 """The SDK's clients, imported when a command asks for one."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sandbay.sdk import AdminClient, Client
+    from sandbay.sdk._sync.secrets import Secrets
     from sandbay.sdk.context import Context
 
 
@@ -22,6 +25,17 @@ def administrator(context: "Context | None" = None) -> "AdminClient":
     from sandbay.sdk import AdminClient
 
     return AdminClient() if context is None else AdminClient(context.url, context.administrator_key())
+
+
+@contextmanager
+def secrets(of: str | None) -> "Iterator[Secrets]":
+    """The secrets of the project of the key at hand, or of a named one with an administrator key."""
+    if of is None:
+        with project() as client:
+            yield client.secrets
+    else:
+        with administrator() as admin:
+            yield admin.projects.secrets(of)
 
 
 def known() -> "Context":

@@ -53,6 +53,7 @@ _NEXT = {
     "release_unknown": "See its releases: sandbay images inspect NAME",
     "invalid_reference": "Write NAME, NAME:CHANNEL, NAME:NUMBER or NAME@sha256:…; of a registry HOST/PATH[:TAG]",
     "not_found": "See what there is: ls of the same kind, as sandbay sessions ls",
+    "secret_unknown": "See what there is: sandbay secrets ls; put it: sandbay secrets set NAME",
     "scope_unknown": "See what there is: sandbay scopes ls",
     "template_unknown": "See what there is: sandbay templates ls",
     "image_retired": "Choose another image: sandbay images ls",

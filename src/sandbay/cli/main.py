@@ -27,6 +27,7 @@ from sandbay.cli import (
     publishing,
     registries,
     scopes,
+    secrets,
     sessions,
     templates,
 )
@@ -52,6 +53,7 @@ app.add_typer(images.app, name="images")
 images.app.command()(publishing.publish)
 app.add_typer(publishing.app, name="publishes")
 app.add_typer(registries.app, name="registries")
+app.add_typer(secrets.app, name="secrets")
 app.add_typer(templates.app, name="templates")
 app.add_typer(deployment.app, name="deployment")
 app.add_typer(pools.app, name="pools")

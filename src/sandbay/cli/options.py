@@ -1,7 +1,7 @@
 """Options that several commands share, each defined once."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -18,6 +18,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no more than names and ids.")]
 Env = Annotated[
     list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Set a variable; K alone takes it from here.")
+]
+Secrets = Annotated[
+    list[str] | None,
+    typer.Option("--secret", metavar="K=NAME", help="Set a variable to a secret of the project; may be repeated."),
 ]
 User = Annotated[str | None, typer.Option(help="Run as this user[:group] of the image.")]
 Workdir = Annotated[str | None, typer.Option(help="Run in this folder.")]
@@ -64,6 +68,19 @@ def environment(pairs: Sequence[str] | None) -> dict[str, str]:
             said[name] = value
         elif name in os.environ:
             said[name] = os.environ[name]
+    return said
+
+
+def variables(pairs: Sequence[str] | None, secrets: Sequence[str] | None) -> dict[str, str | Mapping[str, str]]:
+    """Of `--env` and `--secret`. Wrong usage: no name, or one variable of both."""
+    said: dict[str, str | Mapping[str, str]] = {**environment(pairs)}
+    for pair in secrets or ():
+        variable, _, name = pair.partition("=")
+        if not variable or not name:
+            raise typer.BadParameter(f"{pair!r} is not K=NAME, such as GH_TOKEN=gh", param_hint="--secret")
+        if variable in said:
+            raise typer.BadParameter(f"{variable} is given twice", param_hint="--secret")
+        said[variable] = {"secret": name}
     return said
 
 

@@ -21,6 +21,7 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     *,
     entrypoint: Annotated[str | None, typer.Option(help="Instead of the image's; an empty one clears it.")] = None,
     env: options.Env = None,
+    secret: options.Secrets = None,
     user: options.User = None,
     workdir: options.Workdir = None,
     platform: options.Platform = None,
@@ -40,19 +41,17 @@ def run(  # noqa: PLR0913 - a fixed form of the command line
     Without ARGV the image's own command runs; ARGV replaces it, after the image's entrypoint, without a shell. The exit
     code is the command's; 125 when it could not be run or took too long.
     """
-    variables = options.environment(env)
+    variables, secrets = options.environment(env), options.variables(None, secret) or None
     with connect.project() as client:
         from sandbay.sdk.commands import Options
 
-        said = Options(
-            *(variables, user, workdir, executing.standard_input(wanted=interactive and as_json), timeout),
-            entrypoint=None if entrypoint is None else [entrypoint] if entrypoint else [],
-            image_command=True,
-            terminal=executing.size_of_terminal(tty=tty, as_json=as_json),
-        )
-        wish: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform, "network": network}
-        admission = client.sessions.request(image, wait=wait, **wish)
-        bar = Bar(image, quiet=quiet or as_json)
+        entry = None if entrypoint is None else list(filter(None, [entrypoint]))
+        stdin = executing.standard_input(wanted=interactive and as_json)
+        size = executing.size_of_terminal(tty=tty, as_json=as_json)
+        said = Options(variables, user, workdir, stdin, timeout, entrypoint=entry, image_command=True, terminal=size)
+        where: Wish = {"template": template, "agent": agent, "scope": scope, "platform": platform}
+        wish: Wish = {**where, "network": network, "env": secrets}
+        admission, bar = client.sessions.request(image, wait=wait, **wish), Bar(image, quiet=quiet or as_json)
         code = _in_its_own_sandbox(client, admission, bar, argv or None, said, as_json=as_json, interactive=interactive)
     raise typer.Exit(code)
 

@@ -38,6 +38,7 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     scope: options.Scope = None,
     project: Annotated[str | None, typer.Option(help="Only if the key at hand is this project's.")] = None,
     env: options.Env = None,
+    secret: options.Secrets = None,
     network: options.Network = None,
     idle_timeout: options.IdleTimeout = None,
     max_life: options.MaxLife = None,
@@ -46,7 +47,7 @@ def create(  # noqa: PLR0913 - a fixed form of the command line
     quiet: options.Quiet = False,
 ) -> None:
     """Start a sandbox and say its id. It lives until `sandbay sessions rm`, or as long as it may."""
-    variables = options.environment(env)
+    variables = options.variables(env, secret)
     with connect.project() as client:
         if project is not None:
             _check_project(client, project)

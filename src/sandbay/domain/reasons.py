@@ -52,6 +52,7 @@ class Reason(StrEnum):
     CHANNEL_UNKNOWN = "channel_unknown"
     RELEASE_UNKNOWN = "release_unknown"
     SCOPE_UNKNOWN = "scope_unknown"
+    SECRET_UNKNOWN = "secret_unknown"  # noqa: S105 - a code
     SCOPE_REQUIRED = "scope_required"
     TEMPLATE_UNKNOWN = "template_unknown"
     PROVIDER_UNKNOWN = "provider_unknown"
@@ -166,6 +167,7 @@ _ABOUT: dict[Reason, About] = {
     Reason.IMAGE_UNKNOWN: About(_G.REFERENCE, "No image has this name or id.", _C),
     Reason.CHANNEL_UNKNOWN: About(_G.REFERENCE, "The image has no such channel.", _C),
     Reason.RELEASE_UNKNOWN: About(_G.REFERENCE, "The image has no such release.", _C),
+    Reason.SECRET_UNKNOWN: About(_G.REFERENCE, "The project has no secret of this name.", _C),
     Reason.SCOPE_UNKNOWN: About(_G.REFERENCE, "No scope of this name is registered, or not for this project.", _C),
     Reason.SCOPE_REQUIRED: About(_G.REFERENCE, "Each Session of this project has to name its scope.", _C),
     Reason.TEMPLATE_UNKNOWN: About(_G.REFERENCE, "The project has no such Template.", _C),

@@ -72,6 +72,7 @@ class Session:
     `template_digest` names the frozen Template that it is prepared with, None when there is nothing to prepare;
     `template` says which Template that was made from, `setup_network` what it reaches while it is prepared.
     `scope` and `agent` are where it was admitted; the trail has the whole path, whatever becomes of the scope.
+    `secret_env`: variable → the name of a secret of the project; the values are nowhere but in the vault.
     `moved_at` is when it came to its state (None: at its admission), `used_at` when somebody last used it, roughly;
     `foretold` says that it is going to end, `ended_because` why it is ending or has ended when it did not fail.
     """
@@ -86,6 +87,7 @@ class Session:
     network: Network = Network.DISABLED
     resources: SandboxSize = field(default_factory=SandboxSize)
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     waiting_for: WaitingFor | None = None
     wait_until: datetime | None = None

@@ -41,6 +41,7 @@ class Preparation:
     runtime_image_id: str | None = None
     platform: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    secret_env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[InlineFile, ...] = ()
     packages: Packages = field(default_factory=Packages)
     skills: tuple[Skill, ...] = ()
@@ -114,6 +115,7 @@ class FrozenTemplate:
     setup_commands: tuple[SetupCommand, ...]
     network: Network
     setup_network: Network
+    secret_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prepares(self) -> bool:

@@ -1,5 +1,7 @@
 """Step 2. Write down what was selected, whole: from here on nothing resolves again."""
 
+from collections.abc import Mapping
+
 from sandbay.domain.catalog import Image
 from sandbay.domain.declaration import Network
 from sandbay.domain.frozen import FrozenRelease
@@ -41,13 +43,19 @@ def freeze(
     )
 
 
+def _but(said: Mapping[str, str], over: Mapping[str, str]) -> Mapping[str, str]:
+    """Without the variables that the other one gives in another way."""
+    return {name: value for name, value in said.items() if name not in over}
+
+
 def freeze_template(template: Template | None, asked: Preparation) -> FrozenTemplate:
     """What the Template says and the request says over it. The request's variables and files win by their names."""
     said = template.content if template else Preparation()
     network = asked.network or said.network or Network.DISABLED
     return FrozenTemplate(
         template=TemplateMark(template.id, template.name, template.revision) if template else None,
-        env={**said.env, **asked.env},
+        env={**_but(said.env, asked.secret_env), **asked.env},
+        secret_env={**_but(said.secret_env, asked.env), **asked.secret_env},
         files=tuple({file.path: file for file in (*said.files, *asked.files)}.values()),
         packages=said.packages,
         skills=said.skills,

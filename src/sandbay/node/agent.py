@@ -62,6 +62,7 @@ class Agent:
             self._report_allocation,
             self._images.lost,
             lambda allocation: core.template(identity.node, allocation),
+            lambda allocation: core.secrets(identity.node, allocation),
             identity.slots,
         )
         self._checks = CheckRunner(provider, clock, self._report_check, self._images.lost)

@@ -5,7 +5,7 @@ when its setup is done, which is once in its life: one that may have been cut sh
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -36,6 +36,9 @@ Report = Callable[[AllocationReport], bool]
 Find = Callable[[AllocationId], FrozenTemplate | None]
 """Asks Core what an allocation is to be initialised from."""
 
+Secrets = Callable[[AllocationId], Mapping[str, str]]
+"""Variables of an allocation's setup; they are kept nowhere."""
+
 Lost = Callable[[ContentKey, Fault], None]
 """Told when a start found that the image's bytes are damaged or gone."""
 
@@ -45,9 +48,12 @@ log = structlog.get_logger()
 class AllocationRunner:
     """What this node runs."""
 
-    def __init__(self, provider: Provider, report: Report, lost: Lost, find: Find, slots: int) -> None:
+    def __init__(
+        self, provider: Provider, report: Report, lost: Lost, find: Find, secrets: Secrets, slots: int
+    ) -> None:
         """Nothing runs until `adopt`. `slots`: how many sandboxes there can be."""
         self._provider, self._report, self._lost, self._find = provider, report, lost, find
+        self._secrets = secrets
         self._lock = threading.Lock()
         self._orders: dict[AllocationId, Order] = {}
         self._running: set[AllocationId] = set()
@@ -225,7 +231,11 @@ class AllocationRunner:
         kept = self._find(allocation)
         if kept is None or kept.document_digest != order.template_digest:
             return Fault(Reason.START_FAILED, "core has not told what to initialise the sandbox from")
-        setup = Setup(self._provider, order, lambda progress: self._report(_starting(allocation, progress)))
+        try:
+            env = self._secrets(allocation)
+        except RefusedError as error:
+            return Fault(error.refusal.reason, error.refusal.message, error.refusal.details)
+        setup = Setup(self._provider, order, env, lambda progress: self._report(_starting(allocation, progress)))
         with self._lock:
             if self._closing or allocation in self._unwanted:
                 raise StoppedError

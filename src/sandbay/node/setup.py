@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -32,9 +32,9 @@ class StoppedError(Exception):
 class Setup:
     """One run through the steps, in a fresh sandbox. `stop` may come at any moment, from any thread."""
 
-    def __init__(self, provider: Provider, order: Order, tell: Tell) -> None:
-        """Nothing is done before `run`."""
-        self._provider, self._order, self._tell = provider, order, tell
+    def __init__(self, provider: Provider, order: Order, env: Mapping[str, str], tell: Tell) -> None:
+        """Nothing is done before `run`. `env`: variables of every program, below those of its own step."""
+        self._provider, self._order, self._env, self._tell = provider, order, env, tell
         self._cancel = threading.Event()
         self._deadline = time.monotonic() + order.setup_seconds
         self._progress: SetupProgress | None = None
@@ -98,9 +98,8 @@ class Setup:
 
     def _exec(self, command: Command) -> Exit:
         left = max(self._deadline - time.monotonic(), 0.001)
-        return self._provider.exec(
-            self._order.allocation, replace(command, timeout=left), emit=self._keep, cancel=self._cancel
-        )
+        command = replace(command, timeout=left, env={**self._env, **command.env})
+        return self._provider.exec(self._order.allocation, command, emit=self._keep, cancel=self._cancel)
 
     def _keep(self, _: Stream, chunk: bytes) -> None:
         self._tail += chunk

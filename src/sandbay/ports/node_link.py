@@ -172,6 +172,9 @@ class CoreReports(Protocol):
     def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
         """What an open allocation of this node is to be initialised from; None when there is no such thing."""
 
+    def secrets(self, node: NodeId, allocation: AllocationId) -> Mapping[str, str]:
+        """Variables of every program of its initialisation; kept nowhere. Refuses with `secret_unknown`."""
+
 
 class NodeLink(Protocol):
     """Core's way to its nodes."""

@@ -23,7 +23,8 @@ class Wish(TypedDict, total=False):
     platform: str | None
     requires: Sequence[str] | None
     """Tools that the image must have, verified: `node>=20`, `git`."""
-    env: Mapping[str, str] | None
+    env: Mapping[str, str | Mapping[str, str]] | None
+    """Variables; a value `{"secret": NAME}` is a secret of the project."""
     resources: Mapping[str, Any] | None
     """At least `{cpus?, memory?, pids?}`, memory in bytes."""
     network: str | None

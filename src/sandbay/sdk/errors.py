@@ -157,7 +157,7 @@ class NoContextError(LocalError):
 
 _CODES: dict[type[SandbayError], str] = {
     UnknownReferenceError: "invalid_reference image_unknown channel_unknown release_unknown template_unknown"
-    " scope_unknown scope_required provider_unknown not_found",
+    " scope_unknown scope_required secret_unknown provider_unknown not_found",
     ChoosingError: "image_not_allowed image_not_granted image_enforced override_denied image_retired release_retired"
     " release_pending release_rejected no_default_image image_unsupported requirements_unmet"
     " release_incomplete not_one_distribution",

@@ -1,7 +1,7 @@
 """Core and its nodes in one process: a call is a call."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sandbay.domain.errors import RefusedError
 from sandbay.domain.ids import AllocationId, NodeId
@@ -68,6 +68,10 @@ class InProcessLink:
     def template(self, node: NodeId, allocation: AllocationId) -> FrozenTemplate | None:
         """Pass on."""
         return self._core().template(node, allocation)
+
+    def secrets(self, node: NodeId, allocation: AllocationId) -> Mapping[str, str]:
+        """Pass on."""
+        return self._core().secrets(node, allocation)
 
     def _core(self) -> CoreReports:
         if self._reports is None:

@@ -34,7 +34,6 @@ from sandbay.adapters.store.making import (
     time,
 )
 from sandbay.domain.allocation import AllocationState
-from sandbay.domain.canonical import canonical
 from sandbay.domain.catalog import ImageState
 from sandbay.domain.ceiling import Tier
 from sandbay.domain.contract import ContractReport
@@ -206,9 +205,10 @@ sessions = Table(
     text("template_digest", ForeignKey("frozen_templates.digest"), nullable=True),
     Column("setup_network", Word(Network)),
     *(text("scope", nullable=True), text("agent", nullable=True)),
-    Column("life", Plain(Life), nullable=False, server_default=canonical(Life()).decode()),
+    Column("life", Plain(Life), nullable=False, server_default="{}"),
     *(time("moved_at", nullable=True), time("used_at", nullable=True)),
     *(Column("foretold", Plain(Foretold)), Column("ended_because", Word(EndCause))),
+    Column("secret_env", JSON_VALUE, nullable=False, server_default="{}", comment="variable → a secret's name"),
     UniqueConstraint("id", "frozen", "frozen_digest"),
     ForeignKeyConstraint(["frozen", "frozen_digest"], ["frozen_releases.id", "frozen_releases.digest"]),
     Index(None, "project", "seq"),
@@ -216,7 +216,8 @@ sessions = Table(
     Index(None, "frozen"),
     info=keeps(
         *("seq", "id", "project", "frozen", "frozen_digest", "created_at", "principal"),
-        *("network", "resources", "env", "template", "template_digest", "setup_network", "scope", "agent", "life"),
+        *("network", "resources", "env", "secret_env", "template", "template_digest"),
+        *("setup_network", "scope", "agent", "life"),
     ),
 )
 
@@ -361,6 +362,14 @@ publishes = Table(
 registry_secrets = table(
     "registry_secrets",
     text("registry", primary_key=True),
+    text("sealed", comment="opens with the installation's key, which is not in the database"),
+    time("updated_at"),
+)
+
+secrets = table(
+    "secrets",
+    text("project", ForeignKey("projects.id"), primary_key=True),
+    text("name", primary_key=True),
     text("sealed", comment="opens with the installation's key, which is not in the database"),
     time("updated_at"),
 )

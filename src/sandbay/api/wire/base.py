@@ -57,7 +57,8 @@ def _requirement(text: str) -> str:
     return text
 
 
-def _env(env: dict[str, str]) -> dict[str, str]:
+def sized(env: dict[str, str]) -> dict[str, str]:
+    """Refuse what no program could be given."""
     sizes = {name: len(name) + len(value.encode()) + 2 for name, value in env.items()}
     for name, size in sizes.items():
         if size > ARGUMENT_BYTES:
@@ -97,13 +98,8 @@ Labels = Annotated[
     ],
     Field(max_length=MAP_ENTRIES),
 ]
-Env = Annotated[
-    dict[
-        Annotated[str, Field(max_length=256, pattern=_VARIABLE)],
-        Annotated[str, Field(pattern=NO_NUL)],
-    ],
-    AfterValidator(_env),
-]
+VariableName = Annotated[str, Field(max_length=256, pattern=_VARIABLE)]
+Env = Annotated[dict[VariableName, Annotated[str, Field(pattern=NO_NUL)]], AfterValidator(sized)]
 
 
 def requirements_of(texts: Requires) -> tuple[Requirement, ...]:

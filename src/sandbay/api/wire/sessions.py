@@ -9,7 +9,6 @@ from sandbay.api.wire.base import (
     IDLE_TOLD,
     LIFE_TOLD,
     NO_NUL,
-    Env,
     Failure,
     In,
     Labels,
@@ -24,6 +23,7 @@ from sandbay.api.wire.base import (
 from sandbay.api.wire.deployment import CPUS, MEMORY, PIDS, SizeOut, size_out
 from sandbay.api.wire.inline import FILES_TOLD, InlineFiles, files_of
 from sandbay.api.wire.scopes import AgentText, ScopeText
+from sandbay.api.wire.secrets import Variables, plain_of, secrets_of
 from sandbay.app.admit_session import MAX_WAIT, Asked
 from sandbay.domain.allocation import Booted
 from sandbay.domain.declaration import Network
@@ -68,7 +68,7 @@ class SessionIn(In):
     platform: Annotated[str, Field(max_length=128, pattern=NO_NUL)] | None = Field(
         default=None, description="os/architecture[/variant]; the Template's or the deployment's when omitted."
     )
-    env: Env = Field(default={}, description="Variables of every command, over those of image and Template.")
+    env: Variables = Field(default={}, description="Variables of every command, over those of image and Template.")
     files: InlineFiles = Field(
         default=[], description=f"Files of the workspace, over those of the Template. {FILES_TOLD}"
     )
@@ -98,7 +98,8 @@ class SessionIn(In):
             runtime_image_id=self.runtime_image_id,
             platform=self.platform,
             requires=requirements_of(self.requires),
-            env=dict(self.env),
+            env=plain_of(self.env),
+            secret_env=secrets_of(self.env),
             metadata=dict(self.metadata),
             resources=self.resources.size(),
             network=self.network,

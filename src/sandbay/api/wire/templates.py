@@ -21,7 +21,6 @@ from sandbay.api.wire.base import (
     LIFE_TOLD,
     NO_NUL,
     UPGRADE,
-    Env,
     In,
     Listing,
     Out,
@@ -37,6 +36,7 @@ from sandbay.api.wire.base import (
 from sandbay.api.wire.commands import Arguments
 from sandbay.api.wire.explain import resolved_out
 from sandbay.api.wire.inline import FILES_TOLD, InlineFileOut, InlineFiles, files_of, files_out, fitting
+from sandbay.api.wire.secrets import SecretRef, Variables, plain_of, secrets_of, variables_out
 from sandbay.api.wire.sessions import FrozenImageOut
 from sandbay.app.templates import TemplateView
 from sandbay.domain.declaration import Network
@@ -138,7 +138,7 @@ class PreparationIn(In):
         default=None, description="An image reference; null leaves the choice to project and deployment."
     )
     platform: PlatformText | None = Field(default=None, description="os/architecture[/variant] of its Sessions.")
-    env: Env | None = Field(default=None, description="Variables of every command, over those of the image.")
+    env: Variables | None = Field(default=None, description="Variables of every command, over those of the image.")
     files: InlineFiles | None = Field(default=None, description=f"Files of the workspace. {FILES_TOLD}")
     packages: PackagesIn | None = Field(default=None, description="Packages beside those of the image.")
     skills: Annotated[list[SkillIn], Field(max_length=SKILLS)] | None = Field(
@@ -168,7 +168,8 @@ class PreparationIn(In):
         made: dict[str, Any] = {
             "runtime_image_id": self.runtime_image_id,
             "platform": self.platform,
-            "env": dict(self.env or {}),
+            "env": plain_of(self.env or {}),
+            "secret_env": secrets_of(self.env or {}),
             "files": files_of(self.files or []),
             "packages": dict.fromkeys(PackageTool, ()) if self.packages is None else self.packages.said(),
             "skills": tuple(it.skill for it in self.skills or ()),
@@ -180,7 +181,8 @@ class PreparationIn(In):
             "idle_timeout": self.idle_timeout,
             "max_life": self.max_life,
         }
-        return {name: value for name, value in made.items() if name in self.model_fields_set}
+        sent = self.model_fields_set | ({"secret_env"} if "env" in self.model_fields_set else set())
+        return {name: value for name, value in made.items() if name in sent}
 
 
 class TemplateIn(PreparationIn):
@@ -235,7 +237,7 @@ class TemplateOut(Out):
         description="`deprecated`: the image or release is; `support_unchecked`: there is no pool yet."
     )
     platform: str | None = Field(description="os/architecture[/variant].")
-    env: dict[str, str] = Field(description="Variables of every command.")
+    env: dict[str, str | SecretRef] = Field(description="Variables of every command.")
     files: list[InlineFileOut] = Field(description="Files of the workspace.")
     packages: PackagesOut = Field(description="Packages beside those of the image.")
     skills: list[SkillOut] = Field(description="Skills.")
@@ -269,7 +271,7 @@ def template_out(view: TemplateView) -> TemplateOut:
         refusal=None if isinstance(outcome, Selected) else refusal_of(outcome.refusal),
         warnings=[step.said for step in outcome.trail if step.outcome is Outcome.WARNED and step.said],
         platform=content.platform,
-        env=dict(content.env),
+        env=variables_out(content.env, content.secret_env),
         files=files_out(content.files),
         packages=PackagesOut(npm=list(content.packages.npm), python=list(content.packages.python)),
         skills=[_skill_out(skill) for skill in content.skills],

@@ -11,6 +11,7 @@ from sandbay.sdk._async.catalog import AsyncImages
 from sandbay.sdk._async.events import follow
 from sandbay.sdk._async.publishes import AsyncPublishes
 from sandbay.sdk._async.registries import AsyncRegistries
+from sandbay.sdk._async.secrets import AsyncSecrets
 from sandbay.sdk._async.selection import AsyncAllowLists, AsyncBindings, AsyncGrants, AsyncOverrides, AsyncScopes
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
 from sandbay.sdk.account import SessionAccount
@@ -77,6 +78,10 @@ class AsyncProjects:
     async def create(self, name: str) -> Project:
         """A new project. Raises `StateError` (name_taken)."""
         return Project.of(await self._transport.send(AsyncCall("POST", _PROJECTS, json={"name": name})))
+
+    def secrets(self, project: str) -> AsyncSecrets:
+        """The secrets of a project."""
+        return AsyncSecrets(self._transport, f"{_PROJECTS}/{segment(project)}/secrets")
 
     async def keys(self, project: str) -> Sequence[Key]:
         """The keys of a project, without their secrets."""

@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._async.admission import AsyncAdmission
 from sandbay.sdk._async.events import follow
+from sandbay.sdk._async.secrets import AsyncSecrets
 from sandbay.sdk._async.selection import AsyncOwnBindings, AsyncOwnScopes
 from sandbay.sdk._async.templates import AsyncTemplates
 from sandbay.sdk._async.transport import AsyncCall, AsyncTransport
@@ -152,6 +153,7 @@ class AsyncClient:
         self.templates = AsyncTemplates(transport)
         self.scopes = AsyncOwnScopes(transport)
         self.bindings = AsyncOwnBindings(transport)
+        self.secrets = AsyncSecrets(transport)
 
     async def project(self) -> Project:
         """The project of this key."""

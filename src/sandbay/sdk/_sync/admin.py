@@ -12,6 +12,7 @@ from sandbay.sdk._sync.catalog import Images
 from sandbay.sdk._sync.events import follow
 from sandbay.sdk._sync.publishes import Publishes
 from sandbay.sdk._sync.registries import Registries
+from sandbay.sdk._sync.secrets import Secrets
 from sandbay.sdk._sync.selection import AllowLists, Bindings, Grants, Overrides, Scopes
 from sandbay.sdk._sync.transport import Call, Transport
 from sandbay.sdk.account import SessionAccount
@@ -78,6 +79,10 @@ class Projects:
     def create(self, name: str) -> Project:
         """A new project. Raises `StateError` (name_taken)."""
         return Project.of(self._transport.send(Call("POST", _PROJECTS, json={"name": name})))
+
+    def secrets(self, project: str) -> Secrets:
+        """The secrets of a project."""
+        return Secrets(self._transport, f"{_PROJECTS}/{segment(project)}/secrets")
 
     def keys(self, project: str) -> Sequence[Key]:
         """The keys of a project, without their secrets."""

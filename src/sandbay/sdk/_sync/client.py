@@ -10,6 +10,7 @@ from typing import Any, Self, Unpack
 from sandbay.sdk import context
 from sandbay.sdk._sync.admission import Admission
 from sandbay.sdk._sync.events import follow
+from sandbay.sdk._sync.secrets import Secrets
 from sandbay.sdk._sync.selection import OwnBindings, OwnScopes
 from sandbay.sdk._sync.templates import Templates
 from sandbay.sdk._sync.transport import Call, Transport
@@ -153,6 +154,7 @@ class Client:
         self.templates = Templates(transport)
         self.scopes = OwnScopes(transport)
         self.bindings = OwnBindings(transport)
+        self.secrets = Secrets(transport)
 
     def project(self) -> Project:
         """The project of this key."""

@@ -1,11 +1,12 @@
-"""Uploads, secrets of registries, and the audit."""
+"""Uploads, secrets, and the audit."""
 
-from sqlalchemy import Connection, bindparam, delete, insert
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from sandbay.adapters.store.changes.dispatch import Writes
+from sandbay.adapters.store.changes.guards import refuse_beyond
 from sandbay.adapters.store.prepared import Prepared
 from sandbay.adapters.store.rows import values_of
-from sandbay.adapters.store.tables import audit, registry_secrets, uploads
+from sandbay.adapters.store.tables import audit, registry_secrets, secrets, uploads
 from sandbay.ports.changes import (
     AddAudit,
     AddUpload,
@@ -15,9 +16,14 @@ from sandbay.ports.changes import (
     DropUpload,
     PutRegistrySecret,
 )
+from sandbay.ports.secrets import DropSecret, PutSecret
 
 _ADD_AUDIT = Prepared(insert(audit).inline())
 _DROP_SECRET = delete(registry_secrets).where(registry_secrets.c.registry == bindparam("key"))
+_DROP_OWN_SECRET = delete(secrets).where(
+    secrets.c.project == bindparam("project_"), secrets.c.name == bindparam("name_")
+)
+_COUNT_SECRETS = select(func.count()).select_from(secrets).where(secrets.c.project == bindparam("project_"))
 _DROP_UPLOAD = delete(uploads).where(uploads.c.id == bindparam("key"))
 
 
@@ -39,6 +45,19 @@ def _drop_registry_secret(connection: Connection, change: DropRegistrySecret) ->
         raise Conflict(change, ConflictKind.MISSING)
 
 
+def _put_secret(connection: Connection, change: PutSecret) -> None:
+    secret = change.secret
+    connection.execute(_DROP_OWN_SECRET, {"project_": secret.project, "name_": secret.name})
+    count = connection.execute(_COUNT_SECRETS, {"project_": secret.project}).scalar_one()
+    refuse_beyond(change.limit, count, change)
+    connection.execute(insert(secrets), values_of(secret))
+
+
+def _drop_secret(connection: Connection, change: DropSecret) -> None:
+    if not connection.execute(_DROP_OWN_SECRET, {"project_": change.project, "name_": change.name}).rowcount:
+        raise Conflict(change, ConflictKind.MISSING)
+
+
 def _add_audit(connection: Connection, change: AddAudit) -> None:
     _ADD_AUDIT(connection, values_of(change.entry))
 
@@ -47,6 +66,8 @@ WRITES: Writes = {
     AddAudit: _add_audit,
     AddUpload: _add_upload,
     DropRegistrySecret: _drop_registry_secret,
+    DropSecret: _drop_secret,
     DropUpload: _drop_upload,
     PutRegistrySecret: _put_registry_secret,
+    PutSecret: _put_secret,
 }

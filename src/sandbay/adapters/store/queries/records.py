@@ -6,9 +6,11 @@ from sqlalchemy import Connection, bindparam, select
 
 from sandbay.adapters.store.queries.dispatch import Answers
 from sandbay.adapters.store.rows import columns_of, noun
-from sandbay.adapters.store.tables import audit, registry_secrets, uploads
+from sandbay.adapters.store.tables import audit, registry_secrets, secrets, uploads
 from sandbay.domain.registry import RegistrySecret
+from sandbay.domain.secret import Secret
 from sandbay.ports.records import AuditEntry, Upload
+from sandbay.ports.secrets import SecretsOf
 from sandbay.ports.store import Audit, AuditInOrder, ExpiredUploads, RegistrySecretOf, RegistrySecrets, UploadOf
 
 _UPLOADS = select(*columns_of(Upload, uploads))
@@ -16,6 +18,9 @@ _UPLOAD = _UPLOADS.where(uploads.c.id == bindparam("id"))
 _EXPIRED = _UPLOADS.where(uploads.c.expires_at <= bindparam("now")).order_by(uploads.c.expires_at, uploads.c.id)
 _SECRETS = select(*columns_of(RegistrySecret, registry_secrets)).order_by(registry_secrets.c.registry)
 _SECRET = _SECRETS.where(registry_secrets.c.registry == bindparam("registry"))
+_SECRETS_OF = (
+    select(*columns_of(Secret, secrets)).where(secrets.c.project == bindparam("project_")).order_by(secrets.c.name)
+)
 _AUDIT = select(*columns_of(AuditEntry, audit)).order_by(audit.c.seq.desc())
 
 _IN_ORDER = (
@@ -41,6 +46,10 @@ def _registry_secrets(connection: Connection, _query: RegistrySecrets) -> Sequen
     return tuple(noun(RegistrySecret, row) for row in connection.execute(_SECRETS))
 
 
+def _secrets_of(connection: Connection, query: SecretsOf) -> Sequence[Secret]:
+    return tuple(noun(Secret, row) for row in connection.execute(_SECRETS_OF, {"project_": query.project}))
+
+
 def _audit(connection: Connection, query: Audit) -> Sequence[AuditEntry]:
     statement = _AUDIT.limit(query.page.limit)
     if query.subject is not None:
@@ -62,5 +71,6 @@ ANSWERS: Answers = {
     ExpiredUploads: _expired_uploads,
     RegistrySecretOf: _registry_secret_of,
     RegistrySecrets: _registry_secrets,
+    SecretsOf: _secrets_of,
     UploadOf: _upload_of,
 }

@@ -17,8 +17,9 @@ TIME = sa.DateTime(timezone=True)
 
 def upgrade() -> None:
     """Add the columns. Sessions of before have no limit; those that have ended had been asked to."""
+    # A default with `:null` in it would not survive the next time that the table is made anew.
     with _altered("sessions", rowid=True) as sessions:
-        sessions.add_column(sa.Column("life", JSON, nullable=False, server_default='{"idle":null,"longest":null}'))
+        sessions.add_column(sa.Column("life", JSON, nullable=False, server_default="{}"))
         sessions.add_column(sa.Column("moved_at", TIME, nullable=True))
         sessions.add_column(sa.Column("used_at", TIME, nullable=True))
         sessions.add_column(sa.Column("foretold", JSON, nullable=True))
