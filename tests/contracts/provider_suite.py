@@ -18,10 +18,11 @@ from tests.contracts.provider_exec import ExecSuite
 from tests.contracts.provider_files import FilesSuite
 from tests.contracts.provider_images import ImagesSuite
 from tests.contracts.provider_network import NetworkSuite
+from tests.contracts.provider_snapshots import SnapshotsSuite
 from tests.contracts.provider_terminal import TerminalSuite
 
 
-class StateSuite(ImagesSuite, AllocationsSuite, NetworkSuite):
+class StateSuite(ImagesSuite, AllocationsSuite, SnapshotsSuite, NetworkSuite):
     """What a provider holds and runs, and what becomes of it."""
 
 

@@ -153,7 +153,7 @@ class World:
     used: dict[ContentKey, datetime] = field(default_factory=dict)
     held: dict[ContentKey, Variant] = field(default_factory=dict)
     unpacked: Counter[ContentKey] = field(default_factory=Counter)
-    snapshots: dict[SnapshotId, MemoryFiles] = field(default_factory=dict)
+    snapshots: dict[SnapshotId, tuple[ContentKey, MemoryFiles]] = field(default_factory=dict)
     sandboxes: dict[AllocationId, Sandbox] = field(default_factory=dict)
     knobs: Knobs = field(default_factory=Knobs)
     pids: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
@@ -296,10 +296,7 @@ class MemoryProvider:
                 raise RefusedError(Reason.NETWORK_UNSUPPORTED, "this network mode cannot be enforced", param="network")
             artifacts = {name: artifact.value for name, artifact in variant.artifacts.items()}
             booted = Booted(self.world.knobs.boots or artifacts, next(self.world.pids), "memory")
-            if order.snapshot is not None and order.snapshot not in self.world.snapshots:
-                raise RefusedError(Reason.START_FAILED, "there is no such snapshot")
-            kept = self.world.snapshots.get(order.snapshot) if order.snapshot else None
-            sandbox = Sandbox(order, variant, booted, kept or self._root_of(variant))
+            sandbox = Sandbox(order, variant, booted, self._files_for(order, variant))
             self.world.sandboxes[order.allocation] = sandbox
             self.world.knobs.step("create:recorded")
             _place_network(sandbox, order.networks[0])
@@ -356,7 +353,7 @@ class MemoryProvider:
                 if sandbox is None:
                     raise RefusedError(Reason.NOT_RUNNING, "there is no such running sandbox")
                 sandbox.gone.set()
-                self.world.snapshots[snapshot] = sandbox.files
+                self.world.snapshots[snapshot] = (sandbox.variant.content_key, sandbox.files)
             self.world.sandboxes.pop(allocation, None)
             return SnapshotHeld(snapshot, 1)
 
@@ -373,6 +370,8 @@ class MemoryProvider:
             users = [a for a, sandbox in self.world.sandboxes.items() if sandbox.variant.content_key == key]
             if users:
                 raise RefusedError(Reason.IN_USE, "an allocation runs from it", details={"allocations": users})
+            if any(kept == key for kept, _ in self.world.snapshots.values()):
+                raise RefusedError(Reason.IN_USE, "kept state stands on it")
             self.world.held.pop(key, None)
             self.world.knobs.step("remove:unlisted")
 
@@ -382,6 +381,14 @@ class MemoryProvider:
             if sandbox is None or not sandbox.started or sandbox.gone.is_set():
                 raise RefusedError(Reason.NOT_RUNNING, "there is no such running sandbox")
             return sandbox
+
+    def _files_for(self, order: Order, variant: Variant) -> MemoryFiles:
+        if order.snapshot is None:
+            return self._root_of(variant)
+        key, files = self.world.snapshots.get(order.snapshot, (None, MemoryFiles()))
+        if key != variant.content_key:
+            raise RefusedError(Reason.START_FAILED, "there is no such snapshot of this release")
+        return MemoryFiles(files.uid, files.gid, copy.deepcopy(files.root))
 
     def _root_of(self, variant: Variant) -> MemoryFiles:
         files = MemoryFiles()

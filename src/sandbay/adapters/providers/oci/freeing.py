@@ -38,6 +38,11 @@ class Freer:
 
         Raises `OSError` for what would not go.
         """
+        self.halt(places, stop_signal)
+        self.folders.remove(places.sandbox.name)
+
+    def halt(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
+        """The same, but its folder stays, with what it has written."""
         name = places.sandbox.name
         groups = Groups(self.cgroups, places.sandbox.group)
         with self.network.released(name, groups.init_pid()):
@@ -49,7 +54,6 @@ class Freer:
         self.runtime.forget(name)
         rootfs.dismantle(places.mounts)
         remove_tree(places.volatile)
-        self.folders.remove(name)
 
     def tidy(self) -> None:
         """With the last allocation gone, nothing volatile stays either."""

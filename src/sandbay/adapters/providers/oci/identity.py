@@ -1,12 +1,13 @@
 """What a running sandbox was really booted from, read from its own mount table and never from an order."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from sandbay.domain.release import ContentKey, ImageConfig
+from sandbay.engine.store import LayerStore
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -33,6 +34,11 @@ class HeldImage(Protocol):
     @property
     def layers_folder(self) -> Path:
         """The folder that holds the layer trees."""
+
+
+def held_images(layers: LayerStore) -> Iterator[HeldImage]:
+    """All that a store holds, proved one by one, as they are asked for."""
+    return (image for key in layers.held() if (image := layers.record(key)) is not None)
 
 
 def mounted_lowers(mountinfo: str) -> tuple[str, ...] | None:

@@ -6,7 +6,6 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from sandbay.adapters.providers.oci import cgroups as groups_of_host
 from sandbay.adapters.providers.oci.allocations import AllocationFolders, AllocationRecord
 from sandbay.adapters.providers.oci.calls import Call
+from sandbay.adapters.providers.oci.claims import Claims
 from sandbay.adapters.providers.oci.commands import Inside, run
 from sandbay.adapters.providers.oci.declaration import declaration_here
 from sandbay.adapters.providers.oci.diagnosis import Host, diagnose
@@ -22,15 +22,14 @@ from sandbay.adapters.providers.oci.execs import Execs
 from sandbay.adapters.providers.oci.files import SandboxFiles
 from sandbay.adapters.providers.oci.freeing import Freer, stop_signal_of
 from sandbay.adapters.providers.oci.groups import Groups
-from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, mounted_lowers, stood_on
+from sandbay.adapters.providers.oci.identity import HeldImage, booted_from, held_images, mounted_lowers, stood_on
 from sandbay.adapters.providers.oci.network import SandboxNetwork
-from sandbay.adapters.providers.oci.ranges import foreign_ranges, free_base, subids
 from sandbay.adapters.providers.oci.reaping import Reaping
 from sandbay.adapters.providers.oci.resident import Resident
 from sandbay.adapters.providers.oci.root import SandboxRoot
 from sandbay.adapters.providers.oci.runtime import Runtime
 from sandbay.adapters.providers.oci.settings import OciSettings
-from sandbay.adapters.providers.oci.snapshots import NoSnapshots
+from sandbay.adapters.providers.oci.snapshots import Snapshots
 from sandbay.adapters.providers.oci.spawners import Spawners
 from sandbay.adapters.providers.oci.starting import Places, Starter, image_user, network_unsupported, start_failed
 from sandbay.adapters.providers.oci.trials import SandboxTrial
@@ -40,18 +39,17 @@ from sandbay.domain.declaration import Declaration, Network
 from sandbay.domain.deployment import SandboxSize
 from sandbay.domain.disk import Disk
 from sandbay.domain.errors import RefusedError
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.reasons import Reason
 from sandbay.domain.release import ContentKey, Variant
 from sandbay.engine.store import LayerStore
-from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress
+from sandbay.ports.provider import Emit, Exit, Files, Finding, OnStart, Progress, SnapshotHeld
 
-_PROBE = "prb_"
-_NO_BASE = -1  # before a range has been claimed
+_PROBE, _NO_BASE = "prb_", -1  # before a range has been claimed
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class OciProvider(NoSnapshots):
+class OciProvider:
     """Sandboxes of one installation on this host.
 
     `home` is durable (layer store, allocations), `run` is volatile (mount points, runtime state).
@@ -77,6 +75,8 @@ class OciProvider(NoSnapshots):
         resident = Resident(run, settings.spawner, settings.init)
         swap = (swap_file := groups_of_host.swap_file(self._cgroups)) is None or swap_file.exists()
         self._folders = AllocationFolders(home / "sandboxes", installation)
+        self._snapshots = Snapshots(home / "snapshots")
+        self._claims = Claims(self._owner, settings.block, layers, self._folders, self._snapshots)
         self._network = network = SandboxNetwork(
             self._owner, installation, run / "network", self._folders, settings.reach
         )
@@ -87,7 +87,6 @@ class OciProvider(NoSnapshots):
         )
         self._host = Host(state, self._cgroups, resident, home, network)
         self._declaration = declaration_here(self._host.enforceable(), network=network.fault() is None)
-        self._claims = threading.Lock()
         self._locks: weakref.WeakValueDictionary[str, threading.Lock] = weakref.WeakValueDictionary()
         self._busy: set[str] = set()
         self._images: dict[str, HeldImage] = {}
@@ -146,7 +145,7 @@ class OciProvider(NoSnapshots):
         with self._alone(name):
             self._freer.free(self._places(name))
             wanted = AllocationRecord(self._installation, name, "probe", key, _NO_BASE, SandboxSize())
-            record, image = self._claim(wanted)
+            record, image = self._claims.claim(wanted)
             self._start(record, image, prove_only=prove_only)
             self._images[name] = image
             try:
@@ -154,7 +153,7 @@ class OciProvider(NoSnapshots):
                 yield SandboxTrial(image.config, root, lambda command, emit: self.exec(name, command, emit=emit))
             finally:
                 self._images.pop(name, None)
-                self._free(self._places(name))
+                self._claims.free(self._freer, self._places(name))
 
     def held(self) -> Sequence[ContentKey]:
         """What is here whole."""
@@ -177,8 +176,8 @@ class OciProvider(NoSnapshots):
                     raise start_failed("the allocation has run before and has ended")
                 return self.booted(order.allocation)
             self._freer.free(self._places(order.allocation))
-            record, image = self._claim(self._wanted(order))
-            self._start(record, image, prove_only=False)
+            record, image = self._claims.claim(self._wanted(order), order.snapshot)
+            self._start(record, image, order.snapshot)
             self._folders.mark_started(order.allocation)
             self._images[order.allocation] = image
             return self.booted(order.allocation)
@@ -208,7 +207,7 @@ class OciProvider(NoSnapshots):
             lowers = mounted_lowers(Path(f"/proc/{pid}/mountinfo").read_text())
         except (FileNotFoundError, ProcessLookupError) as error:
             raise _not_running() from error
-        held = chain(filter(None, [self._images.get(allocation)]), self._held_images())
+        held = chain(filter(None, [self._images.get(allocation)]), held_images(self._layers))
         found = None if lowers is None else booted_from(lowers, held, record.key)
         return Booted({} if found is None else dict(found.artifacts), pid, self._host.runtime.program)
 
@@ -262,14 +261,27 @@ class OciProvider(NoSnapshots):
                 return
             if (record := self._folders.read(allocation)) is not None:
                 self._layers.touch(record.key)
-            self._free(places, stop_signal=self._stop_signal(allocation))
+            self._claims.free(self._freer, places, self._stop_signal(allocation))
             self._images.pop(allocation, None)
 
-    def _free(self, places: Places, stop_signal: signal.Signals | None = None) -> None:
-        self._freer.free(places, stop_signal)
-        # Whoever starts a sandbox has claimed it first: with no claim, nobody is about to make a group in the parent.
-        with self._claims:
-            self._freer.drop_shared()
+    def suspend(self, allocation: AllocationId, snapshot: SnapshotId) -> SnapshotHeld:
+        """Stop it and keep what it has written under this id."""
+        self._require_own()
+        with self._alone(allocation):
+            if (known := self._snapshots.held(snapshot)) is not None:
+                return known
+            record = self._record(allocation)
+            if not self._folders.has_started(allocation):
+                raise _not_running()
+            self._layers.touch(record.key)
+            held = self._claims.keep(self._freer, self._places(allocation), snapshot, self._stop_signal(allocation))
+            self._images.pop(allocation, None)
+            return held
+
+    def drop_snapshot(self, snapshot: SnapshotId) -> None:
+        """Let go of kept state."""
+        self._require_own()
+        self._snapshots.drop(snapshot)
 
     def list_allocations(self) -> Sequence[AllocationId]:
         """What of this installation is here; probes under way are nobody's business."""
@@ -280,15 +292,13 @@ class OciProvider(NoSnapshots):
 
     def remove(self, key: ContentKey) -> None:
         """Drop the variant's bytes that nothing else shares."""
-        with self._claims:
-            if users := [record.allocation for record in self._folders.all() if record.key == key]:
-                raise RefusedError(Reason.IN_USE, "allocations run from it", details={"allocations": users})
-            self._layers.remove(key)
+        self._claims.drop(key)
 
     def _own(self) -> bool:
         """Whether these folders are this process's; when they become it, what an earlier one left is seen to."""
         became = self._folders.own()
         if became:
+            self._snapshots.sweep()
             self._adopt()
         return became is not None
 
@@ -299,10 +309,10 @@ class OciProvider(NoSnapshots):
     def _adopt(self) -> None:
         for record in self._folders.all():
             if record.allocation.startswith(_PROBE):
-                self._free(self._places(record.allocation))
+                self._claims.free(self._freer, self._places(record.allocation))
             else:
                 self._execs.abandon(self._places(record.allocation).sandbox)
-        with self._claims:  # it may have ended between the last record and what all of them share
+        with self._claims.lock:  # it may have ended between the last record and what all of them share
             self._freer.drop_shared()
 
     def _wanted(self, order: Order) -> AllocationRecord:
@@ -310,30 +320,27 @@ class OciProvider(NoSnapshots):
         names = (self._installation, order.allocation, order.session)
         return AllocationRecord(*names, key, _NO_BASE, order.size, env, order.networks)
 
-    def _claim(self, wanted: AllocationRecord) -> tuple[AllocationRecord, HeldImage]:
-        """Write down that the allocation needs the variant, and that a range is its own."""
-        with self._claims:
-            image = self._layers.verified(wanted.key)
-            base = free_base(self._settings.block, self._owner, self._folders.bases(), foreign_ranges(subids()))
-            if base is None:
-                raise start_failed("all user id ranges are taken", ranges=self._settings.block.count)
-            record = replace(wanted, base=base)
-            self._folders.add(record)
-            self._layers.touch(record.key)
-            return record, image
-
-    def _start(self, record: AllocationRecord, image: HeldImage, *, prove_only: bool) -> None:
+    def _start(
+        self,
+        record: AllocationRecord,
+        image: HeldImage,
+        snapshot: SnapshotId | None = None,
+        *,
+        prove_only: bool = False,
+    ) -> None:
         places = self._places(record.allocation)
         try:
+            if snapshot is not None:
+                self._snapshots.copy(snapshot, places.durable)
             self._starter.start(record, image, places, prove_only=prove_only)
         except OSError as error:
-            self._free(places)
+            self._claims.free(self._freer, places)
             self._layers.verified(record.key)  # or it was found damaged since it was claimed
             if error.errno in _FULL:
                 raise RefusedError(Reason.NO_SPACE, "the disk is full") from error
             raise start_failed("the host did not do a step of the start", says=error.strerror or "") from error
         except BaseException:
-            self._free(places)
+            self._claims.free(self._freer, places)
             raise
 
     def _places(self, name: str) -> Places:
@@ -354,12 +361,6 @@ class OciProvider(NoSnapshots):
         if image is None:
             self._images[record.allocation] = image = self._layers.verified(record.key)
         return image
-
-    def _held_images(self) -> Iterator[HeldImage]:
-        """Proved one by one, as they are asked for."""
-        for key in self._layers.held():
-            if (image := self._layers.record(key)) is not None:
-                yield image
 
     def _pid(self, allocation: str) -> int | None:
         return Groups(self._cgroups, self._places(allocation).sandbox.group).init_pid()
@@ -386,7 +387,7 @@ class OciProvider(NoSnapshots):
     @contextlib.contextmanager
     def _alone(self, name: str) -> Iterator[None]:
         """One start or end of an allocation at a time."""
-        with self._claims:
+        with self._claims.lock:
             lock = self._locks.get(name) or self._locks.setdefault(name, threading.Lock())
         with lock:
             self._busy.add(name)

@@ -104,6 +104,7 @@ class Starter:
         Refuses with `start_failed`, `user_not_found`, `invalid_workdir`; to prove, with `not_an_image`, too: nobody has
         written into the tree then, so that what is unfit in it is the image's.
         """
+        kept = places.workspace.exists()
         self._make_folders(places)
         root = rootfs.assemble(
             image.layers_folder,
@@ -113,7 +114,7 @@ class Starter:
             work=places.durable / "work",
             id_base=record.base,
         )
-        self._prepare(root, record, image.config, places, prove_only=prove_only)
+        self._prepare(root, record, image.config, None if kept else places.workspace, prove_only=prove_only)
         first = self.resident.place()
         self._write_bundle(record, root, first, places)
         Groups(self.cgroups, places.sandbox.group).make()
@@ -164,9 +165,9 @@ class Starter:
 
     @staticmethod
     def _prepare(
-        root: Path, record: AllocationRecord, config: ImageConfig, places: Places, *, prove_only: bool
+        root: Path, record: AllocationRecord, config: ImageConfig, new_workspace: Path | None, *, prove_only: bool
     ) -> None:
-        """Give the workspace to the image's user and make the image's working directory."""
+        """Give a new workspace to the image's user and make the image's working directory."""
         with SandboxRoot(root, record.base) as inside:
             if prove_only:
                 inside.refuse_unfit(MOUNT_POINTS, USER_FILES)
@@ -175,9 +176,10 @@ class Starter:
             inside.make_folders(WORKSPACE, 0, 0)
             if config.workdir and not prove_only:
                 ensure_workdir(inside, posixpath.join(WORKSPACE, config.workdir))
-        with SandboxRoot(places.workspace, record.base) as workspace:
-            workspace.give_top(user.uid, user.gid)
-        places.workspace.chmod(0o755)
+        if new_workspace is not None:
+            with SandboxRoot(new_workspace, record.base) as workspace:
+                workspace.give_top(user.uid, user.gid)
+            new_workspace.chmod(0o755)
 
     def _write_bundle(self, record: AllocationRecord, root: Path, first: First, places: Places) -> None:
         parts = Parts(
