@@ -9,7 +9,7 @@ import pytest
 from sandbay.domain.allocation import Presence
 from sandbay.domain.command import Command, TerminalSize
 from sandbay.domain.declaration import Ability, Network
-from sandbay.domain.ids import AllocationId
+from sandbay.domain.ids import AllocationId, SnapshotId
 from sandbay.domain.reasons import Reason
 from tests.contracts.provider_harness import GENEROUS, ProviderHarness, Sandbox, order_for, refused, silent, start
 
@@ -149,6 +149,7 @@ class AllocationsSuite:
                 sandbox.allocation, Command(argv=("true",), terminal=TerminalSize()), emit=lambda _, __: None
             ),
             Ability.FILES: lambda: harness.provider.files(sandbox.allocation).list("/etc"),
+            Ability.SUSPEND: lambda: harness.provider.suspend(sandbox.allocation, SnapshotId("snp_ability")),
         }
         if ability in harness.provider.declaration.abilities:
             # A declared ability without a use here is a declaration that nobody holds to its word.
