@@ -149,7 +149,7 @@ class AllocationsSuite:
                 sandbox.allocation, Command(argv=("true",), terminal=TerminalSize()), emit=lambda _, __: None
             ),
             Ability.FILES: lambda: harness.provider.files(sandbox.allocation).list("/etc"),
-            Ability.SUSPEND: lambda: harness.provider.suspend(sandbox.allocation, SnapshotId("snp_" + "a" * 20)),
+            Ability.SUSPEND: lambda: harness.provider.suspend(sandbox.allocation, SnapshotId("snp_ability")),
         }
         if ability in harness.provider.declaration.abilities:
             # A declared ability without a use here is a declaration that nobody holds to its word.

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_snapshots")),
         sqlite_with_rowid=False,
     )
-    kept = sa.text("state NOT IN ('dropping', 'dropped')")
+    kept = sa.text("(state NOT IN ('dropping', 'dropped'))")
     op.create_index(
         "ix_snapshots_kept_of_session",
         "snapshots",
