@@ -50,10 +50,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class OciProvider:
-    """Sandboxes of one installation on this host.
-
-    `home` is durable (layer store, allocations), `run` is volatile (mount points, runtime state).
-    """
+    """Sandboxes of one installation on this host; `home` is durable, `run` volatile (mount points, runtime state)."""
 
     def __init__(
         self, home: Path, run: Path, layers: LayerStore, installation: str, settings: OciSettings | None = None

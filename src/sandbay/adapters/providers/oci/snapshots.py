@@ -20,7 +20,7 @@ from sandbay.engine import linux
 from sandbay.engine.durable import free_bytes, make_folder, no_space, remove_tree, sync_folder, write_file
 from sandbay.ports.provider import SnapshotHeld
 
-_KEPT, _LEFT = ("upper", "workspace"), ("work", "started")
+_KEPT, _LEFT = ("upper", "workspace"), "work"
 _RECORD, _SIZE, _GONE = "allocation.json", "snapshot.json", ".gone-"
 _FULL = "No space left on device"
 
@@ -47,8 +47,7 @@ class Snapshots:
 
     def keep(self, allocation: Path, snapshot: SnapshotId) -> SnapshotHeld:
         """Make it of an allocation's folder, in which nothing runs and nothing is mounted. May be repeated."""
-        for name in _LEFT:
-            remove_tree(allocation / name)
+        remove_tree(allocation / _LEFT)
         size = _bytes(allocation / name for name in _KEPT)
         part = allocation / f"{_SIZE}.part"
         part.unlink(missing_ok=True)
