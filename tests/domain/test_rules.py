@@ -21,7 +21,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEGAL = {
     *product(["waiting"], ["starting", "ending", "failed"]),
     *product(["starting"], ["running", "ending", "failed"]),
-    *product(["running"], ["ending", "failed"]),
+    *product(["running"], ["suspending", "ending", "failed"]),
+    *product(["suspending"], ["suspended", "running", "ending", "failed"]),
+    *product(["suspended"], ["resuming", "ending"]),
+    *product(["resuming"], ["running", "suspended", "ending"]),
     ("ending", "ended"),
 }
 

@@ -4,16 +4,20 @@ OUTLIVE, LIFE = "flow/outlive.py", "domain/life.py"
 
 OF_LIVES = {
     OUTLIVE: [
-        ("a start may take for ever", "if now - it.since > it.setup + SLOW_START", "if now < it.since"),
-        ("a setup has no time of its own", "it.setup + SLOW_START", "SLOW_START"),
+        (
+            "a start may take for ever",
+            "STARTING if now - it.since > it.setup + SLOW_START",
+            "STARTING if now < it.since",
+        ),
+        ("a setup has no time of its own", "STARTING if now - it.since > it.setup +", "STARTING if now - it.since >"),
         ("a node is lost at once", "now - it.away_since > LOST", "now >= it.away_since"),
         ("a lost node is waited for", "now - it.away_since > LOST", "now < it.away_since"),
         ("an end is over at once", "if now - it.since > SLOW_END", "if now >= it.since"),
         ("an end may take for ever", "return Finish() if", "return None if"),
         (
             "what is final ends again",
-            "            return None\n        case SessionState.WAITING",
-            "            return _by_its_life(it, now)\n        case SessionState.WAITING",
+            "            return None\n        case _:",
+            "            return _by_its_life(it, now)\n        case _:",
         ),
         (
             "nobody is told",
@@ -29,7 +33,7 @@ OF_LIVES = {
             "told is None or told else Foretell(None)",
         ),
         ("the last of its ends is told", "first = min(due,", "first = max(due,"),
-        ("who is told late has no notice", "max(ends[first], now + _notice(it.life, first))", "ends[first]"),
+        ("who is told late has no notice", "max(ends[first], now + _notice(it, first))", "ends[first]"),
         ("it is told over and over", "told.because is first:", "told.because is not first:"),
         ("a life begins when it runs", "it.created_at + timedelta(seconds=it.life.longest)", "it.since + timedelta(0)"),
         ("what starts is idle", " and it.state is SessionState.RUNNING", ""),
@@ -37,7 +41,21 @@ OF_LIVES = {
         ("use is forgotten", "max(it.used_at or it.since, it.since)", "it.since"),
         ("it is idle before it runs", "max(it.used_at or it.since, it.since)", "it.used_at or it.created_at"),
         ("a short life has a long notice", "min(NOTICE, timedelta(seconds=(whole or 0) / 4))", "NOTICE"),
-        ("both ends have one notice", "life.idle if because is EndCause.IDLE else life.longest", "life.longest"),
+        (
+            "both ends have one notice",
+            "it.life.idle if because is EndCause.IDLE else it.life.longest",
+            "it.life.longest",
+        ),
+        ("a suspend may take for ever", "slow = now - it.since > SLOW_SUSPEND", "slow = now < it.since"),
+        ("a suspend is over at once", "slow = now - it.since > SLOW_SUSPEND", "slow = now >= it.since"),
+        (
+            "a resume may take for ever",
+            "RESUMING if now - it.since > it.setup + SLOW_START",
+            "RESUMING if now < it.since",
+        ),
+        ("what is kept is kept for ever", "it.kept is not None and it.state is SessionState.SUSPENDED", "False"),
+        ("what runs has been kept long enough", " and it.state is SessionState.SUSPENDED", ""),
+        ("what is kept has the notice of what runs", "min(NOTICE_OF_KEPT,", "min(NOTICE,"),
     ],
     LIFE: [
         ("the Template's word goes before", "other.idle if self.idle is None else self.idle", "other.idle"),
