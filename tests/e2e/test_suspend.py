@@ -72,6 +72,19 @@ def test_kill_9_of_everything_loses_nothing_that_is_kept(own: Installation) -> N
     own.ok("sessions", "rm", session)
 
 
+def test_going_down_ends_what_runs_and_leaves_what_is_suspended(own: Installation) -> None:
+    session, running = (own.ok("sessions", "create", "--image", "web", "--json").data["id"] for _ in range(2))
+    own.ok("sessions", "exec", session, "--shell", "echo kept > file")
+    own.ok("sessions", "suspend", session)
+    own.ok("down")
+    assert own.left() == {}
+    own.up()
+    assert (_status(own, session), _status(own, running)) == ("suspended", "ended")
+    own.ok("sessions", "resume", session)
+    assert own.ok("sessions", "exec", session, "--", "cat", "file", "/which").out == "kept\nweb\n"
+    own.ok("sessions", "rm", session)
+
+
 def test_one_that_is_deleted_while_it_is_suspended_leaves_nothing(own: Installation) -> None:
     session = own.ok("sessions", "create", "--image", "web", "--json").data["id"]
     own.ok("sessions", "suspend", session)

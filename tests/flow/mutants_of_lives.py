@@ -1,6 +1,7 @@
-"""Faults of how long Sessions live."""
+"""Faults of how long Sessions live, and of suspending and resuming them."""
 
 OUTLIVE, LIFE = "flow/outlive.py", "domain/life.py"
+SUSPEND, RESUME = "flow/suspend.py", "flow/resume.py"
 
 OF_LIVES = {
     OUTLIVE: [
@@ -62,5 +63,35 @@ OF_LIVES = {
         ("the longer one holds", "return min((bound", "return max((bound"),
         ("of two limits none holds", "_least((self.idle, ceiling.idle))", "self.idle"),
         ("a ceiling on life is none", "_least((self.longest, ceiling.longest))", "self.longest"),
+    ],
+    SUSPEND: [
+        ("what is suspended is suspended again", "    if state in _SO_ALREADY:\n        return Suspend.NOTHING\n", ""),
+        ("what is over is suspended", "    if state in _OVER:", "    if not _OVER:"),
+        ("what starts is suspended", "    if state is not SessionState.RUNNING:", "    if not state:"),
+        ("who cannot suspend is asked to", "    if Ability.SUSPEND not in abilities:", "    if not Ability:"),
+        ("a node that is away is told", "    if not online:", "    if online is None:"),
+    ],
+    RESUME: [
+        ("what runs is resumed again", "    if it.state in _SO_ALREADY:\n        return Resume.NOTHING\n", ""),
+        ("what is over is resumed", "    if it.state in _OVER:", "    if not _OVER:"),
+        ("what is on its way is resumed", "    if it.state is not SessionState.SUSPENDED:", "    if not it.state:"),
+        ("a node that is away is taken", "if it.holder is None or not it.holder.online:", "if it.holder is None:"),
+        (
+            "a release that is not there is taken for ready",
+            "    return unready if unready is not None else",
+            "    return",
+        ),
+        ("a failure that passes is for good", " and cell.retry_at is None:", ":"),
+        ("a failure for good is waited for", "    if cell.state is ReadinessState.FAILED and", "    if False and"),
+        ("a node that has just come is believed", " or not holder.node.warm:", ":"),
+        ("bytes that are gone are a failure", "    if why in _GONE:", "    if not _GONE:"),
+        ("every failure is bytes that are gone", "    if why in _GONE:", "    if why:"),
+        ("a pool of another place is taken", "if holder.node.serves(pool) and pool", "if pool"),
+        ("a provider that does not run it is taken", " and pool.provider in it.frozen.providers", ""),
+        ("another platform is taken", " and pool.platform == it.frozen.platform", ""),
+        ("a smaller sandbox will do", "if pool.size.holds(it.resources)]", "]"),
+        ("a paused pool is taken", "if pool.admission is not PoolAdmission.PAUSED]", "]"),
+        ("a full node is taken", "holder.active >= holder.node.slots", "holder.active > holder.node.slots"),
+        ("the last pool is tried first", "active[0].name", "active[-1].name"),
     ],
 }

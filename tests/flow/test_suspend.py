@@ -177,3 +177,5 @@ def test_the_first_pool_that_can_run_it_there_takes_it() -> None:
 def test_a_provider_that_its_release_is_not_for_takes_it_nowhere() -> None:
     release = frozen("other")
     assert answer(resume(suspended(frozen=release), [MAIN])) is Reason.IMAGE_UNSUPPORTED
+    foreign = replace(suspended().frozen, platform=ARM)
+    assert answer(resume(suspended(frozen=foreign), [MAIN])) is Reason.IMAGE_UNSUPPORTED

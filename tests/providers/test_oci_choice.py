@@ -28,7 +28,7 @@ def place() -> Iterator[ProviderPlace]:
     home.chmod(0o711)
     run = Path("/run") / home.name
     yield ProviderPlace(home, run, FolderBlobs(home / "blobs"), "ins_choice")
-    assert {path.name for path in home.iterdir()} <= {"blobs", "store", "sandboxes"}
+    assert {path.name for path in home.iterdir()} <= {"blobs", "store", "sandboxes", "snapshots"}
     assert leftovers("ins_choice", [run]) == {}
     shutil.rmtree(home)
     shutil.rmtree(run, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Core, its local nodes and the HTTP interface in one process, composed by hand.
 
 SIGTERM stops the process and leaves sandboxes running: the next start adopts them. SIGINT (Ctrl-C, and what
-`sandbay down` sends) ends every Session first.
+`sandbay down` sends) ends every Session first, but those that are suspended: their files are there for the next start.
 """
 
 import socket
@@ -66,8 +66,8 @@ class Embedded:
         self._process.serve(listener, self.end_sessions)
 
     def end_sessions(self) -> None:
-        """End every Session and wait until nothing of them is left on this host."""
-        live = frozenset(SessionState) - FINAL
+        """End every Session but those that are suspended, and wait until nothing runs of them on this host."""
+        live = frozenset(SessionState) - FINAL - {SessionState.SUSPENDED}
         deadline = self.core.clock.monotonic() + _END_SECONDS
         while records := self.core.store.read(Sessions(states=live)):
             for record in records:
